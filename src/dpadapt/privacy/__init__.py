@@ -1,0 +1,1 @@
+"""The trusted core: the only package that reads private rows."""

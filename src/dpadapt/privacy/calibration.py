@@ -1,0 +1,169 @@
+"""The smallest noise for a target (epsilon, delta), always from the conservative side.
+
+Each function re-checks its answer with :mod:`dpadapt.privacy.composition` before it is returned:
+what comes back satisfies the target, whatever rounding did on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from scipy.optimize import brentq
+
+from . import _validate
+from .composition import compose_delta, gaussian_delta
+from .events import DiscreteGaussianEvent, Event, GaussianEvent
+
+__all__ = ["calibrate", "gaussian_mu", "zcdp_rho"]
+
+_RELATIVE = 1e-4  # how near to the smallest noise a numerical search comes
+_LEAST, _MOST = 1e-30, 1e30  # where a search for the noise multiplier stops
+
+
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Largest mu (from below) such that mu-GDP implies (epsilon, delta)-DP.
+
+    A Gaussian release of l2-sensitivity D then needs the noise D / mu.
+
+    Examples
+    --------
+    >>> round(gaussian_mu(1.0, 1 / 8000), 4)
+    0.3195
+    """
+    _validate.epsilon(epsilon)
+    _validate.delta(delta)
+    high = 1.0
+    while gaussian_delta(epsilon, high) <= delta:
+        high *= 2
+    low = high
+    while gaussian_delta(epsilon, low) > delta:
+        low /= 2
+    log_target = math.log(delta)
+
+    def excess(mu: float) -> float:
+        value = gaussian_delta(epsilon, mu)
+        return (math.log(value) if value > 0 else -1e4) - log_target
+
+    mu = float(brentq(excess, low, high, xtol=1e-300, rtol=1e-14)) if low < high else low
+    while gaussian_delta(epsilon, mu) > delta:
+        mu *= 1 - 1e-12
+    return mu
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Largest rho (from below) such that rho-zCDP implies (epsilon, delta)-DP.
+
+    Examples
+    --------
+    >>> round(zcdp_rho(1.0, 1 / 8000), 4)
+    0.0419
+    """
+    _validate.epsilon(epsilon)
+    _validate.delta(delta)
+    scale = calibrate(
+        lambda noise: [DiscreteGaussianEvent("rho", 1.0, noise)], epsilon, delta, relative=1e-10
+    )
+    return 0.5 / scale**2
+
+
+def calibrate(
+    events_at: Callable[[float], Sequence[Event]],
+    epsilon: float,
+    delta: float,
+    *,
+    relative: float = _RELATIVE,
+) -> float:
+    """Smallest noise multiplier whose events fit into (epsilon, delta).
+
+    Parameters
+    ----------
+    events_at : callable
+        The plan: maps a noise multiplier (> 0) to the events it would cause. More noise must
+        never cost more.
+    epsilon, delta : float
+        The target.
+    relative : float, default=1e-4
+        How near to the smallest multiplier the search comes (from above). A plan of Gaussian
+        releases whose noise grows in proportion to the multiplier is solved exactly.
+
+    Returns
+    -------
+    float
+        A multiplier that satisfies the target: re-checked.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.events import GaussianEvent, PureEvent
+    >>> plan = lambda noise: [GaussianEvent("mean", 1.0, noise), PureEvent("count", 0.1 / noise)]
+    >>> round(calibrate(plan, 1.0, 1e-6), 3)
+    4.245
+    """
+    _validate.epsilon(epsilon)
+    _validate.delta(delta, allow_zero=True)
+    at_one = list(events_at(1.0))
+    if all(isinstance(event, GaussianEvent) for event in at_one) and delta > 0:
+        mu = gaussian_mu(epsilon, delta)
+        noise = max(math.hypot(*(e.gaussian_mu for e in at_one)) / mu, _LEAST)
+        reached = math.hypot(*(e.gaussian_mu for e in events_at(noise)))
+        if noise == _LEAST or math.isclose(reached, mu, rel_tol=1e-9):
+            return _recheck(events_at, epsilon, delta, noise)
+    if delta == 0 and any(math.isinf(event.pure_epsilon) for event in at_one):
+        raise ValueError(
+            "delta is 0, but the plan holds noise that is never pure (Gaussian, say); "
+            "give a delta above 0, 1e-6 for one."
+        )
+    return _search(events_at, epsilon, delta, relative)
+
+
+def _search(
+    events_at: Callable[[float], Sequence[Event]], epsilon: float, delta: float, relative: float
+) -> float:
+    """Secant steps inside a bracket, on log noise against log delta (nearly a line)."""
+
+    def excess(noise: float) -> float:
+        spent = compose_delta(events_at(noise), epsilon)
+        if delta == 0:
+            return 1.0 if spent > 0 else -1.0
+        gap = (math.log(spent) if spent > 0 else -800.0) - math.log(delta)
+        return max(gap, 1e-300) if spent > delta else min(gap, 0.0)
+
+    low, high = 1.0, 1.0
+    at_low = at_high = excess(1.0)
+    while at_high > 0:
+        low, at_low = high, at_high
+        high *= 2
+        if high > _MOST:
+            raise ValueError(
+                f"the plan costs more than epsilon {epsilon:g} at delta {delta:g} whatever the "
+                "noise: some of its releases do not get noisier as the multiplier grows."
+            )
+        at_high = excess(high)
+    while at_low <= 0:
+        high, at_high = low, at_low
+        low /= 2
+        if low < _LEAST:
+            return high  # the plan costs nothing whatever the noise
+        at_low = excess(low)
+    side = 0
+    while math.log(high / low) > relative:
+        step = at_low / (at_low - at_high) if delta > 0 else 0.5
+        step = min(max(step, 0.05), 0.95) if abs(side) < 3 else 0.5
+        middle = low * (high / low) ** (step + 0.5 * relative / math.log(high / low))
+        middle = middle if low < middle < high else math.sqrt(low * high)
+        value = excess(middle)
+        if value > 0:
+            low, at_low, side = middle, value, (side + 1 if side > 0 else 1)
+        else:
+            high, at_high, side = middle, value, (side - 1 if side < 0 else -1)
+    return _recheck(events_at, epsilon, delta, high)
+
+
+def _recheck(
+    events_at: Callable[[float], Sequence[Event]], epsilon: float, delta: float, noise: float
+) -> float:
+    more = 1e-12
+    while compose_delta(events_at(noise), epsilon) > delta:
+        noise *= 1 + more
+        more *= 2
+    return noise
