@@ -12,7 +12,7 @@ import numpy as np
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 
-from dpadapt.privacy import composition
+from dpadapt.privacy import _pld
 from dpadapt.privacy.calibration import calibrate
 from dpadapt.privacy.composition import compose_epsilon
 from dpadapt.privacy.events import Event, GaussianEvent, PureEvent
@@ -48,10 +48,10 @@ def their_calibration() -> None:
 def main() -> None:
     calibrate(lambda z: ours(z)[-1:], EPSILON, DELTA)  # imports and caches
     built = []
-    original = composition._pld
-    composition._pld = lambda events: (built.append(1), original(events))[1]
+    original = _pld.distribution
+    _pld.distribution = lambda events: (built.append(1), original(events))[1]
     noise, seconds = timed(lambda: calibrate(ours, EPSILON, DELTA))
-    composition._pld = original
+    _pld.distribution = original
     _, once = timed(lambda: compose_epsilon(ours(noise), DELTA))
     epsilon, unit = timed(lambda: PLDAccountant().compose(theirs(noise)).get_epsilon(DELTA))
     print(f"plan: 1,000 Gaussian (all different) + 1,000 pure, ({EPSILON:g}, {DELTA:g})-DP")

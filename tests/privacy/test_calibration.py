@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpadapt.privacy import composition
+from dpadapt.privacy import _pld
 from dpadapt.privacy.calibration import calibrate, gaussian_mu, zcdp_rho
 from dpadapt.privacy.composition import compose_delta, compose_epsilon, gaussian_delta
 from dpadapt.privacy.events import (
@@ -238,13 +238,13 @@ def test_a_large_mixture_needs_few_distributions(monkeypatch, different):
     """1,000 Gaussian and 1,000 pure events: at most 25 privacy loss distributions."""
     sensitivities = np.linspace(1.0, 2.0, 1000) if different else np.ones(1000)
     built = []
-    original = composition._pld
+    original = _pld.distribution
 
     def counting(events):
         built.append(len(events))
         return original(events)
 
-    monkeypatch.setattr(composition, "_pld", counting)
+    monkeypatch.setattr(_pld, "distribution", counting)
 
     def plan(noise):
         normal = [GaussianEvent("g", float(s), noise) for s in sensitivities]

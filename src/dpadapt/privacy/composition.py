@@ -7,10 +7,7 @@ Anything else
     conversion of Canonne, Kamath, Steinke (2020); the privacy loss distribution (PLD) computed by
     dp-accounting on an upper (pessimistic) discretisation.
 
-dp-accounting is imported only when a PLD is needed. It is always fed with noise over sensitivity
-under add-or-remove, or with hockey-stick divergences that we compute: its own treatment of
-replace-one doubles a Gaussian's sensitivity in one accountant and not in the other, and its
-randomised response forgets the count (``tests/privacy/test_dp_accounting_defects.py``).
+dp-accounting is imported only when a PLD is needed.
 """
 
 from __future__ import annotations
@@ -20,21 +17,16 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
-from . import _validate
+from . import _pld, _validate
 from .events import (
-    BoundedRangeEvent,
     Event,
     FloatArray,
-    GaussianEvent,
-    LaplaceEvent,
     ParallelEvent,
     PoissonGaussianEvent,
-    PureEvent,
     RandomStoppingEvent,
     Relation,
     renyi_orders,
@@ -42,8 +34,6 @@ from .events import (
 
 __all__ = ["compose_delta", "compose_epsilon", "gaussian_delta", "pld_epsilon", "relation_of"]
 
-_FINEST, _STEP = 1e-4, 5e-4  # grid step of a privacy loss distribution over its spread
-_MOST_POINTS = 100_000  # of one side of the grid of one sampled release
 _MOST_SCENARIOS = 1_000  # ways to pass through parallel events, repetitions not counted
 _LARGEST_EPSILON = 1e7  # where a search for epsilon gives up and answers inf
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -212,15 +202,18 @@ def _epsilon_of(events: Sequence[Event], delta: float) -> float:
 
 
 def _delta_of(events: Sequence[Event], epsilon: float) -> float:
+    """Delta is zero only where pure epsilons prove it: one that underflows is no zero."""
     pure = math.fsum(event.pure_epsilon for event in events)
     if pure <= epsilon:
         return 0.0
     mu = _gaussian_mu(events)
     if math.isfinite(mu):
-        return gaussian_delta(epsilon, mu)
-    if _is_one_release(events) and math.isfinite(pure):
-        return min(_single_pure_delta(pure, epsilon), _renyi_delta(events, epsilon))
-    return min(1.0, _renyi_delta(events, epsilon), _pld_delta(events, epsilon))
+        proved = gaussian_delta(epsilon, mu)
+    elif _is_one_release(events) and math.isfinite(pure):
+        proved = min(_single_pure_delta(pure, epsilon), _renyi_delta(events, epsilon))
+    else:
+        proved = min(1.0, _renyi_delta(events, epsilon), _pld_delta(events, epsilon))
+    return max(proved, math.ulp(0.0))
 
 
 def _is_one_release(events: Sequence[Event]) -> bool:
@@ -281,135 +274,11 @@ def _renyi_delta(events: Sequence[Event], epsilon: float) -> float:
     return math.exp(min(0.0, float(np.min(log_delta))))
 
 
-# Privacy loss distributions --------------------------------------------------------------------
-
-
 def _pld_epsilon(events: Sequence[Event], delta: float) -> float:
-    pld = _pld(events)
+    pld = _pld.distribution(events)
     return math.inf if pld is None else float(pld.get_epsilon_for_delta(delta))
 
 
 def _pld_delta(events: Sequence[Event], epsilon: float) -> float:
-    pld = _pld(events)
+    pld = _pld.distribution(events)
     return math.inf if pld is None else float(pld.get_delta_for_epsilon(epsilon))
-
-
-def _pld(events: Sequence[Event]) -> Any:
-    """Pessimistic privacy loss distribution of all events, or None where one has none."""
-    mu = 0.0
-    pure: Counter[float] = Counter()
-    sampled: Counter[PoissonGaussianEvent] = Counter()
-    for event in events:
-        if isinstance(event, GaussianEvent):
-            mu = math.hypot(mu, event.gaussian_mu)
-        elif isinstance(event, PureEvent):
-            pure[event.epsilon] += event.count
-        elif isinstance(event, (LaplaceEvent, BoundedRangeEvent)):
-            pure[event.ratio] += event.count
-        elif isinstance(event, PoissonGaussianEvent):
-            multiplier = event.scale / event.clip
-            sampled[replace(event, label="", clip=1.0, scale=multiplier, count=1)] += event.count
-        else:
-            return None
-    spread = _spread(mu, pure, sampled)
-    if not spread < _LARGEST_EPSILON:
-        return None
-    reach = max((_replace_one_loss(event, _farthest(event)) for event in sampled), default=0.0)
-    step = max(min([_STEP * spread, *(e / 20 for e in pure)]), _FINEST * spread, 1e-9)
-    step = max(step, reach / _MOST_POINTS)
-    parts = [_pld_pure(e, step).self_compose(k) for e, k in pure.items()]
-    parts += [_pld_sampled(event, step).self_compose(k) for event, k in sampled.items()]
-    if mu > 0 or not parts:
-        parts.append(_pld_gaussian(mu, step))
-    total = parts[0]
-    for part in parts[1:]:
-        total = total.compose(part)
-    return total
-
-
-def _spread(mu: float, pure: Counter[float], sampled: Counter[PoissonGaussianEvent]) -> float:
-    """Rough standard deviation plus mean of the total privacy loss: sets the grid only."""
-    variance = mu * mu + sum(k * min(e, 1.0) * e for e, k in pure.items())
-    for event, k in sampled.items():
-        one = 2 * event.rate / event.scale
-        variance += k * one * one
-    return math.sqrt(variance) + variance / 2
-
-
-def _pld_gaussian(mu: float, step: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution
-
-    if mu == 0:
-        return privacy_loss_distribution.identity(value_discretization_interval=step)
-    return privacy_loss_distribution.from_gaussian_mechanism(
-        1 / mu, value_discretization_interval=step
-    )
-
-
-def _pld_pure(epsilon: float, step: float) -> Any:
-    """Binary randomised response, which dominates every epsilon-DP mechanism."""
-
-    def hockey_stick(at: FloatArray) -> FloatArray:
-        # (e^eps - e^at)/(1 + e^eps) between -eps and eps, scaled by e^-eps against overflow
-        middle = -np.expm1(np.minimum(at - epsilon, 0.0)) / (1 + math.exp(-epsilon))
-        return np.where(at <= -epsilon, -np.expm1(np.minimum(at, 0.0)), middle)
-
-    edge = math.ceil(epsilon / step)
-    return _connect_the_dots(hockey_stick, step, -edge, edge)
-
-
-def _pld_sampled(event: PoissonGaussianEvent, step: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution
-
-    if event.relation == "add-remove":
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            event.scale, value_discretization_interval=step, sampling_prob=event.rate
-        )
-    reach = math.ceil(_replace_one_loss(event, _farthest(event)) / step)
-    return _connect_the_dots(lambda at: _replace_one_hockey_stick(event, at), step, -reach, reach)
-
-
-def _farthest(event: PoissonGaussianEvent) -> float:
-    """Nine standard deviations of noise; the mass of what is farther goes to infinity."""
-    return 9.0 * event.scale + 1.0
-
-
-def _replace_one_loss(event: PoissonGaussianEvent, at: float) -> float:
-    """Log-density ratio of (1-q)N(0)+qN(1) to (1-q)N(0)+qN(-1) at a point; increasing."""
-    q, variance = event.rate, event.scale**2
-    with_record = math.log(q) + (2 * at - 1) / (2 * variance)
-    without = math.log(q) + (-2 * at - 1) / (2 * variance)
-    keep = math.log1p(-q)
-    return float(np.logaddexp(keep, with_record) - np.logaddexp(keep, without))
-
-
-def _replace_one_hockey_stick(event: PoissonGaussianEvent, at: FloatArray) -> FloatArray:
-    """Hockey-stick divergence of the replace-one pair, in closed form.
-
-    The log-ratio reaches ``at`` where a t^2 + (1-q)(1-e^at) t - a e^at = 0 with t = exp(x/s^2)
-    and a = q exp(-1/(2 s^2)); above that point the densities are integrated. All in logarithms:
-    e^at overflows where the noise is small.
-    """
-    scale, log_q, log_rest = event.scale, math.log(event.rate), math.log1p(-event.rate)
-    log_a = log_q - 1 / (2 * scale**2)
-    size = np.abs(at)
-    # with at = -size the equation has half = (1-q)(1-e^-size)/2; t at +size is one over that
-    with np.errstate(divide="ignore"):
-        log_half = log_rest + np.log(-np.expm1(-size) / 2)
-    log_root = np.logaddexp(2 * log_half, 2 * log_a - size) / 2
-    x = np.sign(at) * scale**2 * (np.logaddexp(log_half, log_root) - log_a + size)
-    x = np.where(at == 0, 0.0, x)
-    above = np.logaddexp(log_rest + log_ndtr(-x / scale), log_q + log_ndtr((1 - x) / scale))
-    other = np.logaddexp(log_rest + log_ndtr(-x / scale), log_q + log_ndtr((-1 - x) / scale))
-    return np.exp(above) * -np.expm1(np.minimum(at + other - above, 0.0))
-
-
-def _connect_the_dots(
-    hockey_stick: Callable[[FloatArray], FloatArray], step: float, low: int, high: int
-) -> Any:
-    """Upper discretisation of a symmetric pair from its hockey-stick curve on a grid."""
-    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
-
-    deltas = np.minimum.accumulate(hockey_stick(np.arange(low, high + 1, dtype=np.float64) * step))
-    pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, low, high, deltas)
-    return privacy_loss_distribution.PrivacyLossDistribution(pmf)
