@@ -54,7 +54,8 @@ def test_json_round_trip(event):
 
 
 def test_every_kind_is_in_the_round_trip():
-    kinds = {vars(cls)["kind"] for cls in _subclasses(Event) if "kind" in vars(cls)}
+    ours = [cls for cls in _subclasses(Event) if cls.__module__ == Event.__module__]
+    kinds = {vars(cls)["kind"] for cls in ours if "kind" in vars(cls)}
     assert {event.kind for event in EVERY_KIND} == kinds
     assert len(kinds) == 8
 

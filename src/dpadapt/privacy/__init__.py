@@ -1,1 +1,56 @@
-"""The trusted core: the only package that reads private rows."""
+"""The trusted core: the only package that reads private rows.
+
+Private rows go through three states. :class:`Private` holds them, a :class:`Session` turns them
+into :class:`Hidden` statistics that nobody can look at, and a mechanism releases those with noise
+that was calibrated and charged for beforehand. The :class:`Guarantee` follows from the events.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .calibration import calibrate, gaussian_mu, zcdp_rho
+from .composition import compose_delta, compose_epsilon, pld_epsilon
+from .errors import BudgetExceeded, LedgerError, PrivacyError
+from .grants import Grant, Hidden, Request
+from .guarantee import Guarantee
+from .private import Private
+from .queries import Query, SecondMoment
+from .rows import Cleaning
+from .selection import CandidateLosses, best_of_random_runs, holdout_request
+from .session import Session
+
+if TYPE_CHECKING:
+    from .ledger import Account, Ledger
+
+__all__ = [
+    "Account",
+    "BudgetExceeded",
+    "CandidateLosses",
+    "Cleaning",
+    "Grant",
+    "Guarantee",
+    "Hidden",
+    "Ledger",
+    "LedgerError",
+    "PrivacyError",
+    "Private",
+    "Query",
+    "Request",
+    "SecondMoment",
+    "Session",
+    "best_of_random_runs",
+    "calibrate",
+    "compose_delta",
+    "compose_epsilon",
+    "gaussian_mu",
+    "holdout_request",
+    "pld_epsilon",
+    "zcdp_rho",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the ledger, and with it SQLAlchemy, only when it is asked for."""
+    if name in ("Ledger", "Account"):
+        return getattr(import_module(".ledger", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

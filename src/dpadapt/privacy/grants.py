@@ -1,0 +1,127 @@
+"""What passes between a method and its session: requests, hidden statistics, grants."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from . import _validate
+from .events import Event, FloatArray, PureEvent
+from .noise import NoiseSource
+from .queries import Query
+
+__all__ = ["Grant", "Hidden", "Mechanism", "Part", "Request"]
+
+Mechanism = Literal["gaussian", "laplace", "noisy-argmin", "randomised-response"]
+Part = Literal["all", "train", "holdout"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """Something that will be released, before its noise is known.
+
+    Parameters
+    ----------
+    mechanism : {"gaussian", "laplace", "noisy-argmin", "randomised-response"}
+    label : str
+        What it is, for the event log.
+    sensitivity : float
+        In the norm of the mechanism: l2 (Frobenius for matrices, the kernel's norm for Gaussian
+        processes), l1, or the range of score differences. Not used by randomised response.
+    dimension : int
+        How many numbers are released at once (matters for discrete noise only).
+    count : int
+        How often it will be released.
+    weight : float
+        Its share: sensitivity over noise is proportional to it.
+
+    Examples
+    --------
+    >>> Request("gaussian", "mean", sensitivity=0.1).weight
+    1.0
+    """
+
+    mechanism: Mechanism
+    label: str
+    sensitivity: float = 1.0
+    dimension: int = 1
+    count: int = 1
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        allowed = ("gaussian", "laplace", "noisy-argmin", "randomised-response")
+        _validate.choice("mechanism", self.mechanism, allowed)
+        _validate.positive("sensitivity", self.sensitivity)
+        _validate.count("dimension", self.dimension)
+        _validate.count("count", self.count)
+        _validate.positive("weight", self.weight)
+
+    def scale(self, multiplier: float) -> float:
+        """Noise scale (for randomised response: one over epsilon) at a noise multiplier."""
+        unit = 1.0 if self.mechanism == "randomised-response" else self.sensitivity
+        return multiplier * unit / self.weight
+
+    def event(self, source: NoiseSource, multiplier: float) -> Event:
+        """Event that releasing this with that noise will be."""
+        scale = self.scale(multiplier)
+        facts = (self.label, self.sensitivity, scale)
+        if self.mechanism == "gaussian":
+            return source.gaussian_event(*facts, self.dimension, self.count)
+        if self.mechanism == "laplace":
+            return source.laplace_event(*facts, self.dimension, self.count)
+        if self.mechanism == "noisy-argmin":
+            return source.argmin_event(*facts, self.count)
+        return PureEvent(self.label, 1 / scale, self.count)
+
+
+class Hidden:
+    """An un-noised statistic. Only a mechanism of its own session can open it.
+
+    It cannot be printed, compared, indexed, converted, changed, copied or pickled.
+    """
+
+    __slots__ = ("_owner", "_value", "label", "part", "sensitivity", "shape")
+    _owner: Any
+    _value: FloatArray
+    label: str
+    part: Part
+    sensitivity: float
+    shape: tuple[int, ...]
+
+    def __init__(self, value: FloatArray, query: Query, sensitivity: float, part: Part, owner: Any):
+        facts = (owner, value, query.label, part, sensitivity, value.shape)
+        for name, fact in zip(self.__slots__, facts, strict=True):
+            object.__setattr__(self, name, fact)
+
+    def request(self, *, weight: float = 1.0, count: int = 1) -> Request:
+        """Ask for a Gaussian release of this statistic."""
+        dimension = max(1, math.prod(self.shape))
+        return Request("gaussian", self.label, self.sensitivity, dimension, count, weight)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError("a hidden statistic cannot be changed.")
+
+    def __repr__(self) -> str:
+        return f"Hidden({self.label!r}, shape={self.shape})"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a hidden statistic cannot be copied or pickled.")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise TypeError("a hidden statistic cannot be read; release it through its session.")
+
+
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
+class Grant:
+    """The right to release one request, as often as it was planned and charged for.
+
+    Its session keeps count by identity: a copy, or a grant of one's own making, buys nothing.
+    """
+
+    request: Request
+    scale: float
+    part: Part
+
+    def __repr__(self) -> str:
+        return f"Grant({self.request.label!r}, scale={self.scale:.6g})"

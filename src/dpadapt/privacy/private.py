@@ -1,0 +1,225 @@
+"""``Private``: an opaque handle on private rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _validate
+from .events import Event
+from .guarantee import Guarantee
+from .noise import noise_source
+from .rows import MappedRows, MemoryRows, ParquetRows, RowSource, SelectedRows
+from .session import Budget, Session
+
+__all__ = ["Private"]
+
+
+class Private:
+    """Private rows that only a session can touch, and only for statistics it keeps hidden.
+
+    A ``Private`` has no length, no shape, no items and no array form, so nothing can slice or copy
+    it by accident: ``copy``, ``sklearn.clone`` and ``GridSearchCV`` hand on the same object, and
+    pickling is refused. Its sizes and column names are public.
+
+    Parameters
+    ----------
+    X : array, DataFrame or list of lists of shape (n, d)
+        One row a person. Cells may be anything; what is no finite number is replaced by a public
+        value when it is used, and never causes an error.
+    y : array or Series of shape (n,), optional
+        Labels.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+    columns : tuple of str or None
+    labelled : bool
+
+    See Also
+    --------
+    Private.from_parquet : rows in files larger than memory.
+
+    Examples
+    --------
+    >>> private = Private([[0.0, 1.0, 2.0]] * 1000)
+    >>> private
+    Private(1000 rows, 3 columns, unlabelled)
+    >>> private[0]
+    Traceback (most recent call last):
+    ...
+    TypeError: 'Private' object is not subscriptable
+    """
+
+    __slots__ = ("_charged", "_rows")
+
+    def __init__(self, X: Any, y: Any = None) -> None:
+        self._rows: RowSource = MemoryRows(X, y)
+        self._charged: list[tuple[Event, ...]] = []
+
+    @classmethod
+    def from_parquet(
+        cls, path: str | Path | Sequence[str | Path], *, label: str | None = None
+    ) -> Private:
+        """Private rows in one Parquet file, several, or a folder of them; read in blocks.
+
+        Parameters
+        ----------
+        path : path, list of paths, or folder
+        label : str, optional
+            The column that holds the label.
+
+        Examples
+        --------
+        >>> import pandas as pd, tempfile, pathlib
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "people.parquet"
+        >>> pd.DataFrame({"age": [30, 40], "wage": [2.5, 3.0]}).to_parquet(file)
+        >>> Private.from_parquet(file, label="wage")
+        Private(2 rows, 1 column, labelled)
+        """
+        given = [path] if isinstance(path, (str, Path)) else list(path)
+        files: list[Path] = []
+        for each in map(Path, given):
+            files += sorted(each.glob("*.parquet")) if each.is_dir() else [each]
+        if not files:
+            raise ValueError("path: no Parquet file there; give a file, a list, or their folder.")
+        return cls._of(ParquetRows(files, label), [])
+
+    @classmethod
+    def _of(cls, rows: RowSource, charged: list[tuple[Event, ...]]) -> Private:
+        new = cls.__new__(cls)
+        new._rows, new._charged = rows, charged
+        return new
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows (public)."""
+        return self._rows.n_rows
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns, the label not counted (public)."""
+        return self._rows.n_columns
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Column names, or None for a plain array (public)."""
+        return self._rows.columns
+
+    @property
+    def labelled(self) -> bool:
+        """Whether there are labels (public)."""
+        return self._rows.labelled
+
+    def select(self, columns: Sequence[str]) -> Private:
+        """Return the named columns in this order, as a view on the same rows and charges.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> Private(pd.DataFrame({"a": [1], "b": [2]})).select(["b"]).columns
+        ('b',)
+        """
+        return self._of(SelectedRows(self._rows, tuple(columns)), self._charged)
+
+    def map(self, transform: Callable[[Any], Any], n_columns: int) -> Private:
+        """Return the rows under a public, row-wise map, as a view on the same rows and charges.
+
+        Parameters
+        ----------
+        transform : callable
+            Takes a block of rows (as they were given: array or DataFrame), returns an array with as
+            many rows. It must treat every row on its own and must have been fitted on public data.
+            A row on which it fails counts as missing.
+        n_columns : int
+            Width of what it returns.
+
+        Examples
+        --------
+        >>> Private([[1.0, 2.0]] * 5).map(lambda X: X[:, :1] ** 2, n_columns=1)
+        Private(5 rows, 1 column, unlabelled)
+        """
+        width = _validate.count("n_columns", n_columns, least=0)
+        return self._of(MappedRows(self._rows, transform, width), self._charged)
+
+    def open(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        noise: str = "secure",
+        random_state: int | None = None,
+        ledger: Budget | None = None,
+        label: str = "session",
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Session:
+        """Open a session with a budget; use it in a ``with`` block.
+
+        Parameters
+        ----------
+        epsilon, delta : float
+            What the session may spend, at most.
+        noise : {"secure", "seeded", "exact"}, default="secure"
+        random_state : int, optional
+            The seed, for ``noise="seeded"`` only.
+        ledger : Account, optional
+            The durable budget to charge, from :meth:`dpadapt.privacy.Ledger.account`.
+        label : str
+            What the session is for, in the ledger.
+        progress : callable, optional
+            Called with (rows done, rows in all) while rows are read.
+        """
+        own = _Memory(self._charged)
+        return Session(
+            self._rows,
+            epsilon=epsilon,
+            delta=delta,
+            source=noise_source(noise, random_state),
+            budgets=[own] if ledger is None else [ledger, own],
+            label=label,
+            progress=progress,
+        )
+
+    def spent(self, delta: float) -> Guarantee:
+        """Everything that was charged on these rows by this process, composed.
+
+        A grid search opens one session for each fit: this is what they cost together.
+
+        Examples
+        --------
+        >>> Private([[1.0]]).spent(delta=1e-6).epsilon
+        0.0
+        """
+        _validate.delta(delta)
+        events = tuple(event for session in self._charged for event in session)
+        return Guarantee(events, delta, "several") if events else Guarantee()
+
+    def __repr__(self) -> str:
+        kind = "labelled" if self.labelled else "unlabelled"
+        return (
+            f"Private({self.n_rows} row{'s' * (self.n_rows != 1)}, "
+            f"{self.n_columns} column{'s' * (self.n_columns != 1)}, {kind})"
+        )
+
+    def __copy__(self) -> Private:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Private:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "Private rows cannot be pickled, and so cannot be sent to other processes; use "
+            "n_jobs=1, or open Private.from_parquet in each process and charge a ledger."
+        )
+
+
+class _Memory:
+    """Remembers what was charged; refuses nothing."""
+
+    def __init__(self, charged: list[tuple[Event, ...]]) -> None:
+        self._charged = charged
+
+    def charge(self, events: Sequence[Event], label: str) -> None:
+        self._charged.append(tuple(events))

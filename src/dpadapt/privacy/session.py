@@ -1,0 +1,341 @@
+"""A session: one budget, one event log, one noise source on one private sample.
+
+The order of a session is fixed. ``hide`` computes statistics that nobody can look at; ``plan``
+calibrates the noise of everything that will be released, charges for all of it (durably, if there
+is a ledger) and hands out grants; a mechanism trades a grant and a hidden value for a released one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _validate, mechanisms
+from ._cells import quiet
+from .calibration import calibrate
+from .errors import PrivacyError
+from .events import Event, FloatArray, ParallelEvent, RandomStoppingEvent
+from .grants import Grant, Hidden, Mechanism, Part, Request
+from .guarantee import Guarantee
+from .noise import NoiseSource
+from .queries import Query
+from .rows import BLOCK_ROWS, RowSource, unreadable
+
+__all__ = ["Budget", "Session"]
+
+Function = Callable[[FloatArray], Any]
+
+
+class Budget(Protocol):
+    """Whoever keeps the budget of the data set (:mod:`dpadapt.privacy.ledger`)."""
+
+    def charge(self, events: Sequence[Event], label: str) -> None:
+        """Record the events durably, or raise before anything is released."""
+
+
+class Session:
+    """One budget spent on one private sample; made by :meth:`dpadapt.Private.open`.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning, Private, SecondMoment
+    >>> private = Private(np.random.default_rng(0).normal(size=(1000, 2)))
+    >>> with private.open(epsilon=1.0, delta=1e-6) as session:
+    ...     moment = session.hide(SecondMoment(Cleaning(radius=3.0)))
+    ...     (grant,) = session.plan(moment.request())
+    ...     noisy = session.symmetric_gaussian(grant, moment)
+    >>> noisy.shape
+    (2, 2)
+    >>> round(session.guarantee.epsilon, 6)
+    1.0
+    """
+
+    def __init__(
+        self,
+        rows: RowSource,
+        *,
+        epsilon: float,
+        delta: float,
+        source: NoiseSource,
+        budgets: Sequence[Budget],
+        label: str,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        self.epsilon = _validate.epsilon(epsilon)
+        self.delta = _validate.delta(delta, allow_zero=True)
+        self.n_rows, self.n_columns = rows.n_rows, rows.n_columns
+        self._rows: RowSource | None = rows
+        self._source, self._budgets = source, budgets
+        self._label, self._progress = label, progress
+        self._holdout = 0.0
+        self._bounds: dict[str, float] = {"private rows": rows.n_rows}
+        self._events: tuple[Event, ...] | None = None
+        self._left: dict[Grant, int] = {}  # releases that each grant still buys
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._rows = None
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a session cannot be copied or pickled.")
+
+    # what can be hidden
+
+    def split(self, holdout: float) -> None:
+        """Set a fraction of the rows aside, by public position, evenly through the sample.
+
+        A changed row lies in one part only, so what is released from the two parts costs the
+        larger of the two, not the sum.
+        """
+        if self._events is not None or self._holdout:
+            raise PrivacyError("split comes first, once: before plan and before hide.")
+        self._holdout = _validate.fraction("holdout", holdout)
+
+    def size(self, part: Part = "all") -> int:
+        """Number of rows in a part (public)."""
+        held = math.floor(self.n_rows * self._holdout)
+        return {"all": self.n_rows, "train": self.n_rows - held, "holdout": held}[part]
+
+    def hide(self, query: Query, part: Part = "all") -> Hidden:
+        """Compute the mean of a query over the rows, and keep it hidden.
+
+        Sums are taken in float64, block by block with compensation, and the sensitivity is
+        enlarged by what rounding can still do.
+        """
+        if (part == "all") == bool(self._holdout):
+            raise PrivacyError("after split, hide needs part='train' or part='holdout'; else none.")
+        n_rows = max(1, self.size(part))
+        with quiet():
+            # a query whose sum overflows must not let an inf or a NaN out
+            value = _finite(self._sum(query, part) / n_rows)
+        rounding = 2 * (BLOCK_ROWS + 8) * float(np.finfo(np.float64).eps) * query.magnitude
+        self._bounds.update({f"radius ({query.label})": query.cleaning.radius})
+        return Hidden(value, query, query.sensitivity(n_rows) + rounding, part, self)
+
+    def _sum(self, query: Query, part: Part) -> FloatArray:
+        total = np.zeros(query.shape(self.n_columns))
+        lost = np.zeros_like(total)
+        failure = None
+        try:
+            for X, y in self._part(query, part):
+                block = query.block(X, y)
+                grown = total + block
+                big = np.abs(total) >= np.abs(block)
+                lost += np.where(big, (total - grown) + block, (block - grown) + total)
+                total = grown
+        except PrivacyError:
+            raise
+        except Exception as error:
+            failure = unreadable(error)
+        if failure is not None:  # out here, so that it does not carry the first error along
+            raise failure
+        return total + lost
+
+    def _part(self, query: Query, part: Part) -> Iterator[tuple[FloatArray, FloatArray | None]]:
+        if self._rows is None:
+            raise PrivacyError("the session is closed; open a new one.")
+        done = 0
+        for table, labels in self._rows.blocks():
+            X, y = query.cleaning(table, labels)
+            if part != "all":
+                index = done + np.arange(len(X) + 1)
+                held = np.diff(np.floor(index * self._holdout)) > 0
+                keep = held if part == "holdout" else ~held
+                X, y = X[keep], None if y is None else y[keep]
+            yield X, y
+            done += len(index) - 1 if part != "all" else len(X)
+            if self._progress is not None:
+                self._progress(done, self.n_rows)
+
+    # what it costs
+
+    @np.errstate(all="ignore")
+    def plan(
+        self,
+        *requests: Request,
+        train: Sequence[Request] = (),
+        holdout: Sequence[Request] = (),
+    ) -> tuple[Grant, ...]:
+        """Calibrate everything that will be released, charge for it, and hand out the grants.
+
+        Either plain requests, or after :meth:`split` requests on the two parts. Raises
+        :class:`~dpadapt.privacy.BudgetExceeded` before any noise is drawn. One plan a session.
+        """
+        if bool(requests) == bool(train or holdout) or bool(self._holdout) == bool(requests):
+            raise PrivacyError("plan takes requests, or train= and holdout= after split.")
+        branches: dict[Part, Sequence[Request]] = (
+            {"all": requests} if requests else {"train": train, "holdout": holdout}
+        )
+        noise = {part: self._multiplier(asked) for part, asked in branches.items() if asked}
+        events = {
+            part: tuple(request.event(self._source, noise[part]) for request in asked)
+            for part, asked in branches.items()
+        }
+        self._charge(
+            events["all"] if requests else (ParallelEvent("split", tuple(events.values())),)
+        )
+        return tuple(
+            self._grant(request, noise[part], part)
+            for part, asked in branches.items()
+            for request in asked
+        )
+
+    @np.errstate(all="ignore")
+    def plan_random_stopping(
+        self, *requests: Request, shape: float, gamma: float
+    ) -> Iterator[tuple[Grant, ...]]:
+        """Plan for the best of a secret, random number of runs; see ``best_of_random_runs``.
+
+        Gives one set of grants for each run, as many as chance decides.
+        """
+
+        def events(noise: float) -> list[Event]:
+            base = tuple(request.event(self._source, noise) for request in requests)
+            return [RandomStoppingEvent("best of random runs", base, shape, gamma)]
+
+        noise = calibrate(events, self.epsilon, self.delta)
+        self._charge(tuple(events(noise)))
+        runs = mechanisms.random_runs(float(self._source.uniform(1)[0]), shape, gamma)
+        return (tuple(self._grant(r, noise, "all") for r in requests) for _ in range(runs))
+
+    def _grant(self, request: Request, noise: float, part: Part) -> Grant:
+        grant = Grant(request, request.scale(noise), part)
+        self._left[grant] = request.count
+        return grant
+
+    def _multiplier(self, requests: Sequence[Request]) -> float:
+        return calibrate(
+            lambda noise: [request.event(self._source, noise) for request in requests],
+            self.epsilon,
+            self.delta,
+        )
+
+    def _charge(self, events: tuple[Event, ...]) -> None:
+        if self._events is not None:
+            raise PrivacyError("the session's budget is planned already; one plan a session.")
+        if self._rows is None:
+            raise PrivacyError("the session is closed; open a new one.")
+        for budget in self._budgets:
+            budget.charge(events, self._label)
+        self._events = events
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was charged, and so what may be claimed."""
+        if not self._events:
+            return Guarantee()
+        caveats = list(self._source.caveats)
+        if self.delta * self.n_rows > 1:
+            caveats.append(
+                f"delta {self.delta:.3g} is larger than one over the {self.n_rows} private rows: "
+                "a mechanism that publishes one row at random would also satisfy it."
+            )
+        return Guarantee(
+            self._events, self.delta, self._source.name, dict(self._bounds), tuple(caveats)
+        )
+
+    # what comes out
+
+    def gaussian(
+        self, grant: Grant, hidden: Hidden, function: Function | None = None
+    ) -> FloatArray:
+        """Release a hidden statistic, or a function of it, with independent Gaussian noise.
+
+        A function's own sensitivity is the one stated in the request.
+        """
+        value = self._open(grant, "gaussian", hidden, function)
+        with quiet():
+            return mechanisms.gaussian(self._source, value, grant.scale)
+
+    def symmetric_gaussian(
+        self, grant: Grant, hidden: Hidden, function: Function | None = None
+    ) -> FloatArray:
+        """Release a symmetric matrix with noise that is isotropic in the Frobenius norm."""
+        value = self._open(grant, "gaussian", hidden, function)
+        with quiet():
+            return mechanisms.symmetric_gaussian(self._source, value, grant.scale)
+
+    def gaussian_process(
+        self, grant: Grant, hidden: Hidden, covariance: FloatArray, function: Function | None = None
+    ) -> FloatArray:
+        """Release values at a pool of points with noise of the kernel's covariance."""
+        value = self._open(grant, "gaussian", hidden, function)
+        with quiet():
+            return mechanisms.gaussian_process(self._source, value, covariance, grant.scale)
+
+    def laplace(self, grant: Grant, hidden: Hidden, function: Function | None = None) -> FloatArray:
+        """Release a statistic with independent Laplace noise."""
+        value = self._open(grant, "laplace", hidden, function, stated=True)
+        with quiet():
+            return mechanisms.laplace(self._source, value, grant.scale)
+
+    def noisy_argmin(self, grant: Grant, hidden: Hidden, function: Function | None = None) -> int:
+        """Choose among scores by the exponential mechanism; only the index comes out."""
+        value = self._open(grant, "noisy-argmin", hidden, function, stated=True)
+        with quiet():
+            return mechanisms.noisy_argmin(self._source, value, grant.scale)
+
+    def randomised_response(
+        self, grant: Grant, hidden: Hidden, categories: int, function: Function
+    ) -> NDArray[np.int64]:
+        """Answer one question about the sample truthfully only with a stated probability."""
+        _validate.count("categories", categories, least=2)
+        value = self._open(grant, "randomised-response", hidden, function, stated=True)
+        answer = np.clip(np.rint(value), 0, categories - 1).astype(np.int64)
+        return mechanisms.randomised_response(self._source, answer, categories, 1 / grant.scale)
+
+    def _open(
+        self,
+        grant: Grant,
+        mechanism: Mechanism,
+        hidden: Hidden,
+        function: Function | None,
+        *,
+        stated: bool = False,
+    ) -> FloatArray:
+        """Check that this release was paid for, and give the un-noised value to the mechanism."""
+        if grant not in self._left or hidden._owner is not self:
+            raise PrivacyError("grant and hidden statistic must come from this session.")
+        if self._rows is None:
+            raise PrivacyError("the session is closed; open a new one.")
+        if grant.request.mechanism != mechanism:
+            raise PrivacyError(f"the grant is for {grant.request.mechanism}, not for {mechanism}.")
+        if grant.part != hidden.part:
+            raise PrivacyError(f"the grant is for part {grant.part!r}, not {hidden.part!r}.")
+        if function is None and not stated and hidden.sensitivity > grant.request.sensitivity:
+            raise PrivacyError("the hidden statistic is more sensitive than the grant allows.")
+        if self._left[grant] < 1:
+            raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
+        self._left[grant] -= 1
+        value = hidden._value if function is None else _apply(function, hidden._value)
+        # every number pays: for the grid of discrete noise, and each randomised answer in full
+        allowed = {"noisy-argmin": value.size, "randomised-response": 1}
+        if value.size > allowed.get(mechanism, grant.request.dimension):
+            raise PrivacyError(
+                f"{grant.request.label!r} was planned with fewer numbers than are to be released; "
+                "state its dimension (for randomised response: a count) in the request."
+            )
+        return value
+
+
+def _apply(function: Function, value: FloatArray) -> FloatArray:
+    """Function of a copy of a hidden value; whatever goes wrong, nothing of the value is told."""
+    failure = None
+    with quiet():
+        try:
+            result = np.asarray(function(value.copy()), dtype=np.float64)
+        except Exception as error:
+            failure = unreadable(error)
+        if failure is not None:
+            raise failure
+        return _finite(result)
+
+
+def _finite(value: Any) -> FloatArray:
+    return np.nan_to_num(np.asarray(value, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
