@@ -39,6 +39,7 @@ _LARGEST_EPSILON = 1e7  # where a search for epsilon gives up and answers inf
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
+@np.errstate(all="ignore")  # a user's seterr must not turn an underflow into an error
 def compose_epsilon(events: Iterable[Event], delta: float) -> float:
     """Smallest proved epsilon of all ``events`` together at ``delta``.
 
@@ -62,6 +63,7 @@ def compose_epsilon(events: Iterable[Event], delta: float) -> float:
     return max(_epsilon_of(scenario, delta) for scenario in _scenarios(events))
 
 
+@np.errstate(all="ignore")
 def compose_delta(events: Iterable[Event], epsilon: float) -> float:
     """Smallest proved delta of all ``events`` together at ``epsilon``.
 
@@ -77,6 +79,7 @@ def compose_delta(events: Iterable[Event], epsilon: float) -> float:
     return max(_delta_of(scenario, epsilon) for scenario in _scenarios(events))
 
 
+@np.errstate(all="ignore")
 def pld_epsilon(events: Iterable[Event], delta: float) -> float:
     """Epsilon from the privacy loss distribution alone: an independent second opinion.
 

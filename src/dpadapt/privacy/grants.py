@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 from . import _validate
 from .events import Event, FloatArray, PureEvent
@@ -13,7 +13,7 @@ from .queries import Query
 
 __all__ = ["Grant", "Hidden", "Mechanism", "Part", "Request"]
 
-Mechanism = Literal["gaussian", "laplace", "noisy-argmin", "randomised-response"]
+Mechanism = Literal["gaussian", "laplace", "noisy-argmin", "laplace-argmin", "randomised-response"]
 Part = Literal["all", "train", "holdout"]
 
 
@@ -23,7 +23,7 @@ class Request:
 
     Parameters
     ----------
-    mechanism : {"gaussian", "laplace", "noisy-argmin", "randomised-response"}
+    mechanism : {"gaussian", "laplace", "noisy-argmin", "laplace-argmin", "randomised-response"}
     label : str
         What it is, for the event log.
     sensitivity : float
@@ -35,6 +35,9 @@ class Request:
         How often it will be released.
     weight : float
         Its share: sensitivity over noise is proportional to it.
+    printed : float, optional
+        A noise scale printed in a paper, taken as it is instead of a calibrated one. The
+        guarantee says what it really gives.
 
     Examples
     --------
@@ -48,10 +51,12 @@ class Request:
     dimension: int = 1
     count: int = 1
     weight: float = 1.0
+    printed: float | None = None
 
     def __post_init__(self) -> None:
-        allowed = ("gaussian", "laplace", "noisy-argmin", "randomised-response")
-        _validate.choice("mechanism", self.mechanism, allowed)
+        _validate.choice("mechanism", self.mechanism, get_args(Mechanism))
+        if self.printed is not None:
+            _validate.positive("printed", self.printed)
         _validate.positive("sensitivity", self.sensitivity)
         _validate.count("dimension", self.dimension)
         _validate.count("count", self.count)
@@ -59,6 +64,8 @@ class Request:
 
     def scale(self, multiplier: float) -> float:
         """Noise scale (for randomised response: one over epsilon) at a noise multiplier."""
+        if self.printed is not None:
+            return self.printed
         unit = 1.0 if self.mechanism == "randomised-response" else self.sensitivity
         return multiplier * unit / self.weight
 
@@ -72,6 +79,8 @@ class Request:
             return source.laplace_event(*facts, self.dimension, self.count)
         if self.mechanism == "noisy-argmin":
             return source.argmin_event(*facts, self.count)
+        if self.mechanism == "laplace-argmin":
+            return PureEvent(self.label, self.sensitivity / scale, self.count)
         return PureEvent(self.label, 1 / scale, self.count)
 
 

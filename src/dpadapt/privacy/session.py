@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from . import _validate, mechanisms
 from ._cells import quiet
 from .calibration import calibrate
+from .composition import compose_epsilon
 from .errors import PrivacyError
 from .events import Event, FloatArray, ParallelEvent, RandomStoppingEvent
 from .grants import Grant, Hidden, Mechanism, Part, Request
@@ -210,6 +211,11 @@ class Session:
         return grant
 
     def _multiplier(self, requests: Sequence[Request]) -> float:
+        printed = [request.printed is not None for request in requests]
+        if all(printed):
+            return 1.0  # of no consequence: nothing is calibrated
+        if any(printed):
+            raise PrivacyError("a plan is either calibrated or printed, not both.")
         return calibrate(
             lambda noise: [request.event(self._source, noise) for request in requests],
             self.epsilon,
@@ -231,6 +237,12 @@ class Session:
         if not self._events:
             return Guarantee()
         caveats = list(self._source.caveats)
+        spent = compose_epsilon(self._events, self.delta)
+        if spent > self.epsilon * (1 + 1e-9):
+            caveats.append(
+                f"epsilon {self.epsilon:.4g} was asked for, but the printed constants give "
+                f"{spent:.4g} at this delta."
+            )
         if self.delta * self.n_rows > 1:
             caveats.append(
                 f"delta {self.delta:.3g} is larger than one over the {self.n_rows} private rows: "
@@ -281,6 +293,12 @@ class Session:
         with quiet():
             return mechanisms.noisy_argmin(self._source, value, grant.scale)
 
+    def laplace_argmin(self, grant: Grant, hidden: Hidden, function: Function | None = None) -> int:
+        """Choose the least of scores with Laplace noise (report-noisy-min); only the index."""
+        value = self._open(grant, "laplace-argmin", hidden, function, stated=True)
+        with quiet():
+            return mechanisms.laplace_argmin(self._source, value, grant.scale)
+
     def randomised_response(
         self, grant: Grant, hidden: Hidden, categories: int, function: Function
     ) -> NDArray[np.int64]:
@@ -315,8 +333,9 @@ class Session:
         self._left[grant] -= 1
         value = hidden._value if function is None else _apply(function, hidden._value)
         # every number pays: for the grid of discrete noise, and each randomised answer in full
-        allowed = {"noisy-argmin": value.size, "randomised-response": 1}
-        if value.size > allowed.get(mechanism, grant.request.dimension):
+        pays = {"noisy-argmin": 0, "laplace-argmin": 0, "randomised-response": value.size}
+        allowed = 1 if mechanism == "randomised-response" else grant.request.dimension
+        if pays.get(mechanism, value.size) > allowed:
             raise PrivacyError(
                 f"{grant.request.label!r} was planned with fewer numbers than are to be released; "
                 "state its dimension (for randomised response: a count) in the request."
