@@ -367,3 +367,8 @@ def test_a_map_that_fails_on_a_row_does_not_raise():
     rows = np.ones((6, 2))
     rows[3] = SECRET
     assert np.isfinite(released(Private(rows).map(fussy, n_columns=2))).all()
+
+
+def test_select_refuses_a_bare_string():
+    with pytest.raises(TypeError, match="columns must be a list of names"):
+        Private(pd.DataFrame({"a": [1.0], "b": [2.0]})).select("ab")

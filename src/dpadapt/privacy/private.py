@@ -121,6 +121,8 @@ class Private:
         >>> Private(pd.DataFrame({"a": [1], "b": [2]})).select(["b"]).columns
         ('b',)
         """
+        if isinstance(columns, str):
+            raise TypeError(f"columns must be a list of names; did you mean [{columns!r}]?")
         return self._of(SelectedRows(self._rows, tuple(columns)), self._charged)
 
     def map(self, transform: Callable[[Any], Any], n_columns: int) -> Private:
