@@ -1,3 +1,37 @@
-"""Private domain adaptation with the help of public data."""
+"""Learn a predictor for a private domain with the help of public data.
+
+With the predictor comes a differential-privacy guarantee that is computed from what really ran.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .privacy import BudgetExceeded, Guarantee, PrivacyError, Private
+
+if TYPE_CHECKING:
+    from .discrepancy import DiscrepancyRegressor
+    from .pipeline import AdaptationPipeline
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "AdaptationPipeline",
+    "BudgetExceeded",
+    "DiscrepancyRegressor",
+    "Guarantee",
+    "PrivacyError",
+    "Private",
+]
+
+_WHERE = {"AdaptationPipeline": ".pipeline", "DiscrepancyRegressor": ".discrepancy"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import estimators, and with them scikit-learn and pandas, only when they are asked for."""
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name], __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

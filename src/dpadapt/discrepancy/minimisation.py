@@ -64,6 +64,12 @@ class DiscrepancySolution:
         rows that were not in the sample.
     iterations : int
         Passes over the rows.
+
+    Examples
+    --------
+    >>> solution = minimise_discrepancy(np.eye(2), np.eye(2) / 2)
+    >>> solution.lower_bound <= solution.discrepancy < 1e-12
+    True
     """
 
     weights: Array

@@ -67,17 +67,20 @@ def shrunken_fit(
     0.0
     """
     rows, labels, q = (np.asarray(values, dtype=float) for values in (X, y, weights))
+    # measured in a power of two near the largest label: exact, and no square of it overflows
+    unit = float(np.ldexp(1.0, np.frexp(np.abs(labels).max())[1] - 1))
+    labels = labels / unit
     uniform = np.full(len(rows), 1 / len(rows))
     base, base_moves = _fit_and_moves(rows, labels, uniform, ridge)
     if np.array_equal(q, uniform):
-        return ShrunkenFit(base, 0.0)
+        return ShrunkenFit(unit * base, 0.0)
     fit, moves = _fit_and_moves(rows, labels, q, ridge)
     moment = (rows * q[:, None]).T @ rows
     moves -= base_moves
     size = float((fit - base) @ moment @ (fit - base))
     variance = float(np.einsum("ij,ij->", moves @ moment, moves))
     share = max(0.0, 1 - variance / size) if size > 0 else 0.0
-    return ShrunkenFit(base + share * (fit - base), share)
+    return ShrunkenFit(unit * (base + share * (fit - base)), share)
 
 
 def _fit_and_moves(rows: Array, labels: Array, weights: Array, ridge: float) -> tuple[Array, Array]:

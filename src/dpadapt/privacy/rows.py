@@ -144,9 +144,10 @@ class SelectedRows(RowSource):
 class MappedRows(RowSource):
     """Another source's rows under a public, row-wise map (fitted transformers, say).
 
-    The map is made total: where it fails on a block, the block is halved until it works or a row
-    is alone; that row becomes zeros. What the map warns, logs or prints is swallowed, because it
-    may speak of private values. It works on a copy, so it may change what it is given.
+    The map is made total: where it fails on a block, it is tried on smaller and smaller pieces
+    down to single rows; a row on which it fails becomes NaN, which cleaning turns into the public mean. What
+    the map warns, logs or prints is swallowed, because it may speak of private values. It works
+    on a copy, so it may change what it is given.
     """
 
     def __init__(self, source: RowSource, transform: Callable[[Any], Any], width: int) -> None:
@@ -156,16 +157,16 @@ class MappedRows(RowSource):
 
     def blocks(self) -> Iterator[Block]:
         for table, y in self._source.blocks():
-            out = np.zeros((len(table), self.n_columns))
+            out = np.full((len(table), self.n_columns), np.nan)
             with muted():
-                self._write(out, table)
+                self._write(out, table, (2048, 256, 32, 1))
             yield out, y
 
-    def _write(self, out: FloatArray, table: Table) -> None:
-        if not self._attempt(out, table) and len(out) > 1:
-            half = len(out) // 2
-            self._write(out[:half], table[:half])
-            self._write(out[half:], table[half:])
+    def _write(self, out: FloatArray, table: Table, smaller: tuple[int, ...]) -> None:
+        if not self._attempt(out, table) and smaller:
+            for start in range(0, len(out), smaller[0]):
+                cut = slice(start, start + smaller[0])
+                self._write(out[cut], table[cut], smaller[1:])
 
     def _attempt(self, out: FloatArray, table: Table) -> bool:
         try:

@@ -1,0 +1,92 @@
+"""What every estimator checks and derives before it opens a session: public facts only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from dpadapt.privacy import Private
+from dpadapt.privacy import _validate as validate
+
+__all__ = ["aligned_private", "public_scaling", "session_options"]
+
+
+def session_options(estimator: Any) -> dict[str, Any]:
+    """Check the privacy parameters of an estimator; return what ``Private.open`` takes.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> session_options(SimpleNamespace(epsilon=0, delta=1e-6, noise="secure", random_state=None,
+    ...                                 ledger=None))
+    Traceback (most recent call last):
+    ...
+    ValueError: epsilon must be a positive, finite number; got 0. Smaller means more private; \
+1.0 is a common choice. For a model without privacy, pass the rows as public data.
+    """
+    validate.choice("noise", estimator.noise, ("secure", "seeded", "exact"))
+    if estimator.ledger is not None and not hasattr(estimator.ledger, "charge"):
+        raise TypeError(
+            f"ledger must be an account, as in Ledger('budget.db').account('patients'); got "
+            f"{type(estimator.ledger).__name__}."
+        )
+    seed = estimator.random_state
+    if seed is not None and not isinstance(seed, int):
+        seed = int(check_random_state(seed).randint(2**31))
+    return {
+        "epsilon": validate.epsilon(estimator.epsilon),
+        "delta": validate.delta(estimator.delta),
+        "noise": estimator.noise,
+        "random_state": seed,
+        "ledger": estimator.ledger,
+    }
+
+
+def aligned_private(estimator: Any, private: Any, *, labelled: bool) -> Private | None:
+    """Return the private sample with the public columns in the public order; None if there is none.
+
+    Parameters
+    ----------
+    estimator : fitted on the public sample as far as ``n_features_in_`` goes
+    private : Private or None
+    labelled : bool
+        Whether the method needs private labels.
+    """
+    if private is None:
+        return None
+    if not isinstance(private, Private):
+        raise TypeError(
+            f"private must be a dpadapt.Private; got {type(private).__name__}. Wrap the private "
+            "rows: Private(X_private)."
+        )
+    if labelled and not private.labelled:
+        raise ValueError("private must have labels: Private(X_private, y_private).")
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None and private.columns is not None:
+        private = private.select(list(names))
+    if private.n_columns != estimator.n_features_in_:
+        raise ValueError(
+            f"private has {private.n_columns} columns, but the public X has "
+            f"{estimator.n_features_in_}; give both the same columns."
+        )
+    return private if private.n_rows > 0 else None
+
+
+def public_scaling(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and standard deviation of the public columns; 1 where a column is constant.
+
+    Examples
+    --------
+    >>> center, scale = public_scaling(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    >>> center, scale
+    (array([2., 5.]), array([1., 1.]))
+    """
+    # measured in a power of two near the largest cell: exact, and no square of it overflows
+    unit = np.ldexp(1.0, np.frexp(np.abs(X).max(axis=0))[1] - 1)
+    measured = X / unit
+    center, scale = measured.mean(axis=0), measured.std(axis=0)
+    constant = scale <= 1e-12 * np.abs(center)
+    return center * unit, np.where(constant, 1.0, scale * unit)

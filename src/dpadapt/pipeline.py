@@ -1,0 +1,246 @@
+"""Transformers that are fitted on public rows only and applied to public and private ones."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from dpadapt.privacy import Guarantee, Private
+
+__all__ = ["AdaptationPipeline"]
+
+_PROBE_ROWS = 64  # public rows on which a transformer must prove that it treats rows one by one
+_NO_STEP = (None, "passthrough")  # what scikit-learn takes for a transformer that does nothing
+
+
+def _estimator_has(name: str) -> Any:
+    """Whether the last step has a method, fitted or not."""
+
+    def check(pipeline: AdaptationPipeline) -> bool:
+        getattr(pipeline.estimator, name)
+        return True
+
+    return available_if(check)
+
+
+class AdaptationPipeline(BaseEstimator):
+    """Any scikit-learn transformers before a private estimator.
+
+    The transformers are fitted on the public rows only. Private rows go through the fitted
+    transformers inside the trusted core, where nothing that depends on a private value can be
+    raised or logged: a row that a transformer refuses (a category it has never seen, say) counts
+    as missing.
+
+    Parameters
+    ----------
+    steps : list of (str, transformer)
+        As in :class:`sklearn.pipeline.Pipeline`. Each must treat every row on its own.
+    estimator : estimator
+        One of this library, taking ``private`` in ``fit``.
+
+    Attributes
+    ----------
+    transformer_ : Pipeline
+        The fitted transformers.
+    estimator_ : estimator
+        The fitted estimator.
+    guarantee_ : Guarantee
+        The fitted estimator's guarantee.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.compose import make_column_transformer
+    >>> from sklearn.preprocessing import OneHotEncoder
+    >>> from dpadapt import AdaptationPipeline, DiscrepancyRegressor, Private
+    >>> public = pd.DataFrame({"town": ["A", "B"] * 50, "size": range(100)})
+    >>> private = Private(pd.DataFrame({"town": ["A", "B", "B", "new"] * 25, "size": range(100)}))
+    >>> encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    >>> regressor = DiscrepancyRegressor(epsilon=1.0, delta=1e-6, max_remaining=1.0)
+    >>> model = AdaptationPipeline([("encode", encode)], regressor)
+    >>> model = model.fit(public, public["size"], private=private)
+    >>> model.predict(public).shape, model.guarantee_.epsilon <= 1.0
+    ((100,), True)
+    """
+
+    def __init__(self, steps: list[tuple[str, Any]], estimator: Any) -> None:
+        self.steps = steps
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any = None, *, private: Private | None = None) -> Self:
+        """Fit the transformers on the public rows, then the estimator on both samples.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (m, d)
+            Public rows.
+        y : array-like of shape (m,)
+            Public labels.
+        private : Private, optional
+            Private rows with the same columns.
+        """
+        self._check_steps()
+        transformer = Pipeline([(name, clone(step, safe=False)) for name, step in self.steps])
+        transformer.fit(X, y)
+        probe = _Probe(X)  # now: a transformer may write into what it is given
+        public = _dense(transformer.transform(X))
+        probe.check(transformer, public)
+        if private is not None:
+            private = _mapped(transformer, X, private, public.shape[1])
+        estimator = clone(self.estimator).fit(public, y, private=private)
+        # both or none: a fit that was refused leaves the earlier model as it was
+        self.transformer_, self.estimator_ = transformer, estimator
+        return self
+
+    @_estimator_has("predict")
+    def predict(self, X: Any) -> Any:
+        """Predict for rows in the form of the public ones."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict(_dense(self.transformer_.transform(X)))
+
+    @_estimator_has("predict_proba")
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes for rows in the form of the public ones."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.predict_proba(_dense(self.transformer_.transform(X)))
+
+    @_estimator_has("score")
+    def score(self, X: Any, y: Any) -> float:
+        """Score of the estimator on rows in the form of the public ones."""
+        check_is_fitted(self, "estimator_")
+        return float(self.estimator_.score(_dense(self.transformer_.transform(X)), y))
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """Guarantee of the fitted estimator."""
+        check_is_fitted(self, "estimator_")
+        return self.estimator_.guarantee_
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns of the public rows."""
+        return int(self.transformer_.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """Column names of the public rows, if they had any."""
+        return self.transformer_.feature_names_in_
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters; with ``deep`` also those of steps and estimator, as ``name__parameter``."""
+        params = super().get_params(deep=deep)
+        for name, step in _pairs(self.steps).items() if deep else ():
+            params[name] = step
+            if hasattr(step, "get_params"):
+                params |= {f"{name}__{key}": v for key, v in step.get_params().items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of a step as ``name__parameter``."""
+        if "steps" in params:
+            self.steps = params.pop("steps")
+        steps = _pairs(self.steps)
+        for key in sorted(params, key=lambda key: "__" in key):  # a new step before its parameters
+            name, _, inner = key.partition("__")
+            if name in steps and inner:
+                steps[name].set_params(**{inner: params.pop(key)})
+            elif name in steps:
+                steps[name] = params.pop(key)
+                self.steps = list(steps.items())
+        super().set_params(**params)
+        return self
+
+    def _check_steps(self) -> None:
+        names = list(_pairs(self.steps))
+        if not names or len(names) < len(self.steps) or "estimator" in names:
+            raise ValueError(
+                "steps must be a list of (name, transformer) with at least one entry and a "
+                "different name for each, none of them 'estimator'."
+            )
+        for name, step in self.steps:
+            if step not in _NO_STEP and not hasattr(step, "transform"):
+                raise TypeError(
+                    f"steps: {name!r} is no transformer, a {type(step).__name__} has no transform; "
+                    "the model itself goes into estimator."
+                )
+        if not has_fit_parameter(self.estimator, "private"):
+            raise TypeError(
+                f"estimator must be one of this library, with private in its fit; got "
+                f"{type(self.estimator).__name__}."
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        return get_tags(self.estimator)
+
+
+def _mapped(transformer: Pipeline, X: Any, private: Any, width: int) -> Private:
+    """Private rows in the form of the public ones, under the fitted transformers."""
+    if not isinstance(private, Private):
+        raise TypeError(
+            f"private must be a dpadapt.Private; got {type(private).__name__}. Wrap the private "
+            "rows: Private(X_private)."
+        )
+    named = hasattr(X, "iloc")
+    if named and private.columns is not None:
+        private = private.select(list(X.columns))
+    elif private.n_columns != _table(X).shape[1]:
+        raise ValueError(
+            f"private has {private.n_columns} columns, but the public X has {_table(X).shape[1]}; "
+            "give both the same columns."
+        )
+    own = deepcopy(transformer)  # one that remembers what it transforms must not stay in the model
+    if named and private.columns is None:  # transformers may ask for columns by name
+        return private.map(lambda rows: own.transform(type(X)(rows, columns=X.columns)), width)
+    return private.map(own.transform, width)
+
+
+def _pairs(steps: Any) -> dict[str, Any]:
+    """Steps by name; none where ``steps`` is not a list of (name, transformer)."""
+    pairs = isinstance(steps, (list, tuple)) and all(
+        isinstance(step, (list, tuple)) and len(step) == 2 for step in steps
+    )
+    return dict(steps) if pairs else {}
+
+
+def _table(X: Any) -> Any:
+    return X if hasattr(X, "iloc") or hasattr(X, "toarray") else np.asarray(X)
+
+
+def _dense(X: Any) -> Any:
+    return X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+
+
+class _Probe:
+    """Some public rows in another order, with other rows around them, also where there are few."""
+
+    def __init__(self, X: Any) -> None:
+        rows = _table(X)
+        self.n_rows = int(rows.shape[0])
+        size = min(_PROBE_ROWS, (self.n_rows + 1) // 2)
+        self.picked = np.linspace(self.n_rows - 1, 0, size).astype(int)
+        self.rows = rows.iloc[self.picked] if hasattr(rows, "iloc") else rows[self.picked]
+
+    def check(self, transformer: Pipeline, whole: Any) -> None:
+        """Refuse a transformer whose answer for a row depends on the other rows it is given."""
+        alone = _dense(transformer.transform(self.rows))
+        row_wise = len(whole) == self.n_rows and len(alone) == len(self.picked)
+        if not (row_wise and _same(alone, whole[self.picked])):
+            raise ValueError(
+                "steps: the transformers give a row other values when it comes with other rows; "
+                "private rows need a map that treats every row on its own."
+            )
+
+
+def _same(one: Any, two: Any) -> bool:
+    one, two = np.asarray(one, dtype=np.float64), np.asarray(two, dtype=np.float64)
+    return one.shape == two.shape and np.allclose(one, two, rtol=1e-6, atol=1e-9, equal_nan=True)

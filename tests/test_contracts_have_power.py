@@ -1,0 +1,501 @@
+"""The contract battery must fail where an estimator is broken, and only there.
+
+``Sound`` is a small estimator that keeps every promise: the whole battery passes on it. Each toy
+below differs from it in one place, and a named test of the battery must catch it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from contracts import EstimatorContract, Secrets, reachable
+from dpadapt import Guarantee, Private
+from dpadapt._checks import aligned_private, public_scaling, session_options
+from dpadapt._progress import row_progress
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy._cells import numbers
+from dpadapt.privacy.noise import _ContinuousNoise
+
+
+class Mean:
+    """Mean of the cleaned rows; replace-one moves it by 2 radius / n."""
+
+    label = "mean"
+
+    def __init__(self, cleaning, understated=1.0):
+        self.cleaning, self.magnitude, self.understated = cleaning, cleaning.radius, understated
+
+    def shape(self, n_columns):
+        return (n_columns,)
+
+    def block(self, X, y):
+        return X.sum(axis=0)
+
+    def sensitivity(self, n_rows):
+        return self.understated * 2 * self.magnitude / n_rows
+
+
+class Sound(RegressorMixin, BaseEstimator):
+    """Public rows are weighted towards a noisy private mean, then least squares."""
+
+    def __init__(
+        self, *, epsilon, delta, noise="secure", random_state=None, ledger=None, verbose=0
+    ):
+        self.epsilon = epsilon
+        self.delta = delta
+        self.noise = noise
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    def fit(self, X, y, *, private=None):
+        options = self.options(session_options(self))
+        X, y = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
+        sample = self.aligned(private)
+        center, scale = public_scaling(X)
+        rows = (X - center) / scale
+        mean, guarantee = np.zeros(X.shape[1]), Guarantee()
+        if sample is not None:
+            self.look(sample)
+            radius = self.radius(rows, sample)
+            query = self.query(Cleaning(radius, center, scale))
+            with (
+                row_progress("reading", self.verbose) as progress,
+                sample.open(progress=progress, **options) as opened,
+            ):
+                mean = self.release(opened, opened.hide(query))
+                guarantee = self.claim(opened.guarantee)
+        tilt = np.exp(np.clip(rows @ np.clip(mean, -1, 1), -5, 5))
+        root = np.sqrt(tilt / tilt.sum())[:, None]
+        design = np.column_stack([rows, np.ones(len(rows))])
+        slopes = np.linalg.lstsq(design * root, y * root.ravel())[0]
+        self.mean_, self.guarantee_ = mean, guarantee
+        self.coef_ = slopes[:-1] / scale
+        self.intercept_ = float(slopes[-1] - center @ self.coef_)
+        return self
+
+    def predict(self, X):
+        check_is_fitted(self, "coef_")
+        return validate_data(self, X, dtype=np.float64, reset=False) @ self.coef_ + self.intercept_
+
+    # what the toys change
+
+    raises: type[Exception] = AssertionError  # what else than a failed assertion is expected
+
+    def options(self, options):
+        return options
+
+    def aligned(self, private):
+        return aligned_private(self, private, labelled=False)
+
+    def look(self, sample):
+        pass
+
+    def radius(self, rows, sample):
+        return max(1.0, float(np.linalg.norm(rows, axis=1).max()))
+
+    def query(self, cleaning):
+        return Mean(cleaning)
+
+    def release(self, opened, hidden):
+        (grant,) = opened.plan(hidden.request())
+        return opened.gaussian(grant, hidden)
+
+    def claim(self, guarantee):
+        return guarantee
+
+
+def raw(sample: Private) -> np.ndarray:
+    """The private rows themselves, which no estimator may touch."""
+    return np.concatenate([numbers(table) for table, _ in sample._rows.blocks()])
+
+
+class AssertsEpsilon(Sound):
+    def claim(self, guarantee):
+        guarantee.__dict__["epsilon"] = guarantee.epsilon / 2
+        return guarantee
+
+
+class ForgetsTheCharge(Sound):
+    def claim(self, guarantee):
+        return Guarantee()
+
+
+class LessNoise(Sound):
+    factor = 0.7
+
+    def release(self, opened, hidden):
+        (grant,) = opened.plan(hidden.request())
+        object.__setattr__(grant, "scale", self.factor * grant.scale)
+        return opened.gaussian(grant, hidden)
+
+
+class MoreNoise(LessNoise):
+    factor = 1.3
+
+
+class OwnNoise(Sound):
+    def release(self, opened, hidden):
+        (grant,) = opened.plan(hidden.request())
+        return hidden._value + grant.scale * np.random.default_rng().normal(size=hidden.shape)
+
+
+class OneMoreRelease(Sound):
+    def release(self, opened, hidden):
+        (grant,) = opened.plan(hidden.request())
+        opened._left[grant] += 1
+        return (opened.gaussian(grant, hidden) + opened.gaussian(grant, hidden)) / 2
+
+
+class NoiseBeforeCharge(Sound):
+    def release(self, opened, hidden):
+        opened._source.uniform(1)
+        return super().release(opened, hidden)
+
+
+class UnderstatesSensitivity(Sound):
+    def query(self, cleaning):
+        return Mean(cleaning, understated=0.5)
+
+
+class PrivateRadius(Sound):
+    def radius(self, rows, sample):
+        return float(np.clip(np.abs(np.nan_to_num(raw(sample))).max(), 1.0, 1e300))
+
+
+class KeepsRow(Sound):
+    def look(self, sample):
+        self.example_ = raw(sample)[3]
+
+
+class KeepsOrdinaryRow(Sound):
+    def look(self, sample):
+        self.example_ = {"kept": [raw(sample)[0]]}
+
+
+class KeepsSum(Sound):
+    def look(self, sample):
+        self.total_ = np.nansum(np.where(np.isfinite(raw(sample)), raw(sample), 0.0), axis=0)
+
+
+class KeepsHandle(Sound):
+    def look(self, sample):
+        self.sample_ = sample
+
+
+class KeepsClosure(Sound):
+    def look(self, sample):
+        kept = raw(sample)
+        self.again_ = lambda: kept
+
+
+class KeepsUnnoised(Sound):
+    def release(self, opened, hidden):
+        self.exact_ = hidden._value.copy()
+        return super().release(opened, hidden)
+
+
+class QuotesInError(Sound):
+    raises = ValueError
+
+    def look(self, sample):
+        largest = np.abs(np.nan_to_num(raw(sample))).max()
+        if largest > 1e5:
+            raise ValueError(f"private values must be below 1e5, got {largest}")
+
+
+class QuotesInColumnError(Sound):
+    def aligned(self, private):
+        if isinstance(private, Private) and private.n_columns != self.n_features_in_:
+            raise ValueError(f"private: {private.n_columns} columns, not 3: {raw(private).max()}")
+        return super().aligned(private)
+
+
+class QuotesInCause(Sound):
+    def aligned(self, private):
+        try:
+            return super().aligned(private)
+        except ValueError as error:
+            raise error from KeyError(raw(private)[3])
+
+
+class QuotesInWarning(Sound):
+    def look(self, sample):
+        warnings.warn(f"largest private value {np.nanmax(raw(sample))}", stacklevel=2)
+
+
+class QuotesInLog(Sound):
+    def look(self, sample):
+        logging.getLogger("toy").debug("first rows", extra={"rows": raw(sample)[:8].tolist()})
+
+
+class Prints(Sound):
+    def look(self, sample):
+        print("rows:", raw(sample)[:8])
+
+
+class ModifiesPrivate(Sound):
+    def look(self, sample):
+        for table, _ in sample._rows.blocks():
+            if isinstance(table, np.ndarray) and table.flags.writeable:
+                np.nan_to_num(table, copy=False)
+
+
+class ModifiesPublic(Sound):
+    def fit(self, X, y, *, private=None):
+        if isinstance(X, np.ndarray) and X.flags.writeable and private is not None:
+            X -= 1.0
+        return super().fit(X, y, private=private)
+
+
+class NotSeeded(Sound):
+    def options(self, options):
+        return options | {"noise": "secure", "random_state": None}
+
+
+class AlwaysSeeded(Sound):
+    def options(self, options):
+        return options | {"noise": "seeded", "random_state": 0}
+
+
+class ClonesCopyData(Sound):
+    def __init__(self, *, epsilon, delta, rows=None, **others: Any):
+        pass
+
+    @classmethod
+    def _get_param_names(cls):
+        return [*Sound._get_param_names(), "rows"]
+
+    def look(self, sample):
+        self.rows = raw(sample)
+
+
+def _init(
+    self,
+    *,
+    epsilon,
+    delta,
+    noise="secure",
+    random_state=None,
+    ledger=None,
+    verbose=0,
+    rows=None,
+):
+    Sound.__init__(
+        self,
+        epsilon=epsilon,
+        delta=delta,
+        noise=noise,
+        random_state=random_state,
+        ledger=ledger,
+        verbose=verbose,
+    )
+    self.rows = rows
+
+
+ClonesCopyData.__init__ = _init
+
+
+class ChargesACopy(Sound):
+    def aligned(self, private):
+        sample = super().aligned(private)
+        return sample if sample is None else Private(raw(sample))
+
+
+class HalfFitted(Sound):
+    def fit(self, X, y, *, private=None):
+        self.coef_, self.intercept_, self.guarantee_ = np.zeros(3), 0.0, Guarantee()
+        return super().fit(X, y, private=private)
+
+
+class PrivateScale(Sound):
+    """Stops early on what it has seen: the number of releases depends on the rows."""
+
+    def release(self, opened, hidden):
+        (grant,) = opened.plan(hidden.request(count=2))
+        first = opened.gaussian(grant, hidden)
+        return opened.gaussian(grant, hidden) if np.abs(hidden._value).max() > 0.5 else first
+
+
+class Silent(Sound):
+    """Never shows progress."""
+
+    def fit(self, X, y, *, private=None):
+        verbose, self.verbose = self.verbose, 0
+        try:
+            return super().fit(X, y, private=private)
+        finally:
+            self.verbose = verbose
+
+
+class GlobalNoise(Sound):
+    def look(self, sample):
+        np.random.normal()  # noqa: NPY002
+
+
+class DefaultEpsilon(Sound):
+    def __init__(
+        self, *, epsilon=1.0, delta=1e-6, noise="secure", random_state=None, ledger=None, verbose=0
+    ):
+        super().__init__(
+            epsilon=epsilon,
+            delta=delta,
+            noise=noise,
+            random_state=random_state,
+            ledger=ledger,
+            verbose=verbose,
+        )
+
+
+class SoundContract(EstimatorContract):
+    kind = Sound
+
+    def make(self, *, epsilon=1.0, delta=1e-6, noise="seeded", random_state=0, ledger=None, **p):
+        return self.kind(
+            epsilon=epsilon,
+            delta=delta,
+            noise=noise,
+            random_state=random_state,
+            ledger=ledger,
+            **p,
+        )
+
+
+class TestSoundEstimatorPasses(SoundContract):
+    """The control: the battery asks for nothing that a right estimator cannot do."""
+
+
+IN_MODEL = "test_nothing_private_stays_in_the_model"
+IN_FILE = "test_nothing_private_is_written_to_a_file"
+NEIGHBOURS = "test_one_replaced_row_moves_no_release_beyond_its_sensitivity"
+SCALES = "test_noise_is_the_noise_of_the_events"
+CAUGHT = [
+    (AssertsEpsilon, "test_guarantee_is_what_an_independent_accountant_finds"),
+    (ForgetsTheCharge, SCALES),
+    (ForgetsTheCharge, "test_a_ledger_is_charged_the_events_of_the_guarantee"),
+    (LessNoise, SCALES),
+    (MoreNoise, SCALES),
+    (OwnNoise, SCALES),
+    (OwnNoise, "test_seeded_noise_is_repeatable"),
+    (OneMoreRelease, SCALES),
+    (NoiseBeforeCharge, "test_charge_comes_before_noise"),
+    (NoiseBeforeCharge, "test_a_refused_charge_draws_no_noise_and_fits_nothing"),
+    (UnderstatesSensitivity, NEIGHBOURS),
+    (PrivateRadius, NEIGHBOURS),
+    (PrivateRadius, "test_events_depend_on_public_facts_only"),
+    (PrivateScale, NEIGHBOURS),
+    (KeepsRow, IN_MODEL),
+    (KeepsRow, IN_FILE),
+    (KeepsOrdinaryRow, IN_MODEL),
+    (KeepsSum, IN_MODEL),
+    (KeepsHandle, IN_MODEL),
+    (KeepsClosure, IN_MODEL),
+    (KeepsUnnoised, IN_MODEL),
+    (QuotesInError, "test_no_private_values_raise"),
+    (QuotesInColumnError, "test_errors_quote_nothing_private"),
+    (QuotesInCause, "test_errors_quote_nothing_private"),
+    (QuotesInWarning, IN_MODEL),
+    (QuotesInLog, IN_MODEL),
+    (Prints, IN_MODEL),
+    (ModifiesPrivate, "test_inputs_are_not_modified"),
+    (ModifiesPublic, "test_inputs_are_not_modified"),
+    (NotSeeded, "test_seeded_noise_is_repeatable"),
+    (AlwaysSeeded, "test_secure_noise_is_never_repeated"),
+    (AlwaysSeeded, "test_other_seeds_give_other_answers"),
+    (AlwaysSeeded, "test_secure_noise_refuses_a_seed"),
+    (ClonesCopyData, "test_fit_leaves_the_parameters_alone"),
+    (ClonesCopyData, IN_MODEL),
+    (ChargesACopy, "test_grid_search_charges_every_fit"),
+    (ChargesACopy, "test_a_private_sample_remembers_what_was_spent"),
+    (HalfFitted, "test_a_refused_charge_draws_no_noise_and_fits_nothing"),
+    (HalfFitted, "test_a_refused_refit_does_not_mix_two_fits"),
+    (Silent, "test_progress_is_shown_only_when_asked_for"),
+    (GlobalNoise, "test_global_random_state_is_not_touched"),
+    (DefaultEpsilon, "test_privacy_parameters_are_keyword_only_without_default"),
+]
+
+
+def cases(test: Any) -> list[dict[str, Any]]:
+    """All combinations of a test's parameters."""
+    axes = []
+    for mark in getattr(test, "pytestmark", ()):
+        if mark.name == "parametrize":
+            names, values = mark.args
+            single = isinstance(names, str)
+            keys = [names] if single else list(names)
+            axes.append([dict(zip(keys, [v] if single else v, strict=True)) for v in values])
+    return [{k: v for part in parts for k, v in part.items()} for parts in itertools.product(*axes)]
+
+
+def failures(kind: type[Sound], name: str) -> list[str]:
+    """Messages of the cases of one contract test that fail for an estimator."""
+    contract = type("Contract", (SoundContract,), {"kind": kind})()
+    messages = []
+    for case in cases(getattr(EstimatorContract, name)):
+        try:
+            getattr(contract, name)(**case)
+        except (AssertionError, pytest.fail.Exception, kind.raises) as error:
+            messages.append(f"{case}: {error!r}")
+    return messages
+
+
+@pytest.mark.parametrize(("kind", "name"), CAUGHT, ids=lambda part: getattr(part, "__name__", part))
+def test_battery_catches(kind, name):
+    assert failures(kind, name), f"{name} did not notice {kind.__name__}"
+
+
+def test_every_named_test_passes_on_the_sound_estimator():
+    for name in {name for _, name in CAUGHT}:
+        assert failures(Sound, name) == []
+
+
+@pytest.mark.parametrize("factor", [0.7, 1.3])
+def test_battery_catches_a_broken_noise_source(monkeypatch, factor):
+    right = _ContinuousNoise.add_gaussian
+    monkeypatch.setattr(
+        _ContinuousNoise, "add_gaussian", lambda self, v, s: v + factor * (right(self, v, s) - v)
+    )
+    assert failures(Sound, "test_noise_has_the_scale_that_it_claims")
+    assert not failures(Sound, SCALES)  # the events are right: only the draws are not
+
+
+def test_walker_goes_everywhere():
+    needle = np.array([1.25, 2.5, 3.75])
+
+    class Slotted:
+        __slots__ = ("inside",)
+
+    def generator():
+        held = needle.copy()
+        yield held
+
+    slotted = Slotted()
+    slotted.inside = needle.copy()
+    running = generator()
+    next(running)
+    cached = needle.copy()
+    places = [
+        {"a": [(needle.copy(),)]},
+        slotted,
+        running,
+        lambda: cached,
+        lambda value=cached: value,
+        np.array([None, needle.copy()], dtype=object),
+        np.vstack([np.zeros(3), needle]).T,
+        np.concatenate([needle, np.ones(9)])[3:],  # a view on an array that holds more
+    ]
+    secrets = Secrets(np.vstack([needle, [9.0, 8.0, 7.5]]))
+    for place in places[:-1]:
+        with pytest.raises(AssertionError, match="private"):
+            secrets.check(place)
+    bases = [thing for path, thing in reachable(places[-1]) if path.endswith(".base")]
+    assert any(np.shape(base) == (12,) for base in bases)
+    secrets.check({"harmless": [needle + 1.0, "text", 3.5]})
