@@ -18,7 +18,8 @@ import dpadapt
 SOURCE = Path(dpadapt.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 METHODS = {"discrepancy", "reweighting", "kernels", "hybrid", "mixing"}
-HIGHER = {"experiments", "service", "cli", "report", "audit", "baselines", "modelfolder"}
+HIGHER = {"experiments", "service", "cli", "_commands", "demo", "report", "audit", "baselines"}
+HIGHER |= {"modelfolder"}
 PRIVATE_ROWS = {
     *("_rows", "_value", "_owner", "_charged", "_left", "_source", "_open", "_part", "_sum"),
     *("MemoryRows", "ParquetRows", "SelectedRows", "MappedRows", "RowSource", "ArrowBlock"),

@@ -145,9 +145,9 @@ class MappedRows(RowSource):
     """Another source's rows under a public, row-wise map (fitted transformers, say).
 
     The map is made total: where it fails on a block, it is tried on smaller and smaller pieces
-    down to single rows; a row on which it fails becomes NaN, which cleaning turns into the public mean. What
-    the map warns, logs or prints is swallowed, because it may speak of private values. It works
-    on a copy, so it may change what it is given.
+    down to single rows; a row on which it fails becomes NaN, which cleaning turns into the public
+    mean. What the map warns, logs or prints is swallowed, because it may speak of private values.
+    It works on a copy, so it may change what it is given.
     """
 
     def __init__(self, source: RowSource, transform: Callable[[Any], Any], width: int) -> None:

@@ -1,0 +1,130 @@
+"""``dpadapt fit``: from two files to a model folder."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpadapt._commands.features import table_features
+from dpadapt._commands.screens import console, say, say_note
+from dpadapt._commands.tables import TableError, open_private, read_public
+from dpadapt.discrepancy import AdaptationWarning, DiscrepancyRegressor
+from dpadapt.modelfolder import check_destination, save_model
+from dpadapt.pipeline import AdaptationPipeline
+from dpadapt.privacy import Ledger, Private
+from dpadapt.report import ReportContext
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Job", "fit_table"]
+
+_INDEX = "__index_level_"  # columns in which pandas keeps its row numbers
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for on the command line."""
+
+    public: Path
+    private: Path
+    label: str
+    out: Path
+    epsilon: float
+    delta: float
+    degree: int = 1
+    noise: str = "secure"
+    random_state: int | None = None
+    ledger: str | None = None
+    dataset: str | None = None
+    force: bool = False
+
+
+def fit_table(job: Job) -> None:
+    """Fit, save and tell; whatever can be refused is refused before any budget is spent."""
+    check_destination(job.out, force=job.force)
+    features, labels = read_public(job.public, job.label)
+    private = open_private(job.private)
+    _check_columns(job, features, private)
+    account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
+    model = AdaptationPipeline(
+        [("features", table_features(features, job.degree))],
+        DiscrepancyRegressor(
+            epsilon=job.epsilon,
+            delta=job.delta,
+            noise=job.noise,
+            random_state=job.random_state,
+            ledger=account,
+            verbose=int(console(stderr=True).is_terminal),
+        ),
+    )
+    _say_samples(job, features, private)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdaptationWarning)  # told below, in other words
+        model.fit(features, labels, private=private)
+    _say_outcome(model)
+    state = None if account is None else account.ledger.dataset(account.name)
+    context = ReportContext(
+        title=f"Privacy report: a model of {job.label}",
+        public_name=job.public.name,
+        private_name=job.private.name,
+        label=job.label,
+        ledger=state,
+        feature_scale=tuple(np.std(model.transformer_.transform(features), axis=0)),
+    )
+    save_model(model, job.out, context=context, force=job.force)
+    say("guarantee", model.guarantee_.sentence, style="bold green")
+    if job.noise == "seeded":
+        say_note("the noise came from a seed: for tests only, do not release this model.")
+    if state is not None:
+        say("ledger", f"{state.name}: spent {state.spent():.4g}, left {state.left():.4g}.")
+    say("wrote", f"{job.out} (model.skops, guarantee.json, report.html)")
+
+
+def _check_columns(job: Job, features: pd.DataFrame, private: Private) -> None:
+    missing = [str(name) for name in features.columns if name not in (private.columns or ())]
+    if missing:
+        raise TableError(
+            f"the private file {job.private} lacks the column(s) {', '.join(missing)} that "
+            f"{job.public} has; give both the same columns."
+        )
+    if private.n_rows == 0:
+        raise TableError(f"the private file {job.private} has no rows.")
+
+
+def _say_samples(job: Job, features: pd.DataFrame, private: Private) -> None:
+    say("public", f"{job.public}: {len(features):,} rows, {features.shape[1]} columns, labelled")
+    say("private", f"{job.private}: {private.n_rows:,} rows")
+    columns = private.columns or ()
+    if job.label in columns:
+        say_note(f"the private file has a column {job.label!r}; this method does not use it.")
+    known = {job.label, *features.columns}
+    extra = [each for each in columns if each not in known and not each.startswith(_INDEX)]
+    if extra:
+        listed = ", ".join(extra[:5]) + (", ..." if len(extra) > 5 else "")
+        say_note(f"not used, because the public file lacks them: {listed}.")
+
+
+def _say_outcome(model: Any) -> None:
+    fitted = model.estimator_
+    if fitted.adapted_:
+        effective = 1 / float(np.sum(fitted.weights_**2))
+        text = (
+            "the public rows were weighted to look like the private ones; they are now worth "
+            f"{effective:,.0f} rows of equal weight."
+        )
+        if np.ptp(fitted.weights_) == 0:
+            text = (
+                "within the noise the two samples look alike, so that all public rows keep the "
+                "same weight: the model is the one of public data alone."
+            )
+        say("adapted", text)
+        return
+    say_note(
+        "the model did not adapt: no weights make the public rows look like the private ones. It "
+        "is the model of public data alone, which is the safe choice. The report says more."
+    )

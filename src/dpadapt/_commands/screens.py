@@ -1,0 +1,154 @@
+"""What the command line shows: tables, sentences, and errors of one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.console import Console
+    from rich.table import Table
+
+    from dpadapt.privacy.ledger import Charge, Dataset
+
+__all__ = [
+    "charges_table",
+    "console",
+    "datasets_table",
+    "plain_errors",
+    "results_table",
+    "say",
+    "say_note",
+]
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console on the present output."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False)
+
+
+def say(title: str, text: str, style: str = "") -> None:
+    """Print a titled line; the text is shown as it is, whatever it holds."""
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(width=10, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(title, style="bold"), Text(text, style=style))
+    console().print(Padding(grid, (0, 0, 0, 1)))
+
+
+def say_note(text: str) -> None:
+    """Print a line that needs attention."""
+    say("note", text, style="yellow")
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Turn errors into one red line and exit code 1; nothing is told about unforeseen ones.
+
+    The text of an unforeseen error could speak of a private value, so only its type is shown.
+    """
+    from dpadapt.privacy import PrivacyError
+
+    try:
+        yield
+        return
+    except OSError as error:
+        text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+    except (PrivacyError, ValueError, TypeError, ImportError) as error:
+        text = " ".join(str(error).split())
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except Exception as error:
+        text = f"something went wrong that dpadapt did not foresee ({type(error).__name__})."
+    _fail(text)
+
+
+def _fail(text: str) -> None:
+    from rich.text import Text
+
+    console(stderr=True).print(Text(f"Error: {text}", style="bold red"), soft_wrap=True)
+    raise typer.Exit(1)
+
+
+def datasets_table(datasets: Sequence[Dataset]) -> Table:
+    """Budget, spent and left of data sets."""
+    table = _table("data set", ("epsilon", "delta", "spent", "left", "charges"))
+    table.title = "Privacy budgets (spent and left: epsilon at that delta)"
+    for each in datasets:
+        left = each.left()
+        colour = "red" if left < each.epsilon / 10 else "green"
+        table.add_row(
+            _text(each.name),
+            f"{each.epsilon:g}",
+            f"{each.delta:g}",
+            f"{each.spent():.4g}",
+            f"[{colour}]{left:.4g}[/]",
+            str(len(each.charges)),
+        )
+    return table
+
+
+def charges_table(name: str, charges: Sequence[Charge], delta: float) -> Table:
+    """Every charge of one data set."""
+    from dpadapt.privacy import compose_epsilon
+
+    table = _table("no.", ("epsilon",), right=("when (UTC)", "who asked", "released"))
+    table.title = _text(f"Charges of {name} (epsilon of each alone, at delta {delta:g})", "bold")
+    for charge in charges:
+        table.add_row(
+            str(charge.id),
+            f"{compose_epsilon(charge.events, delta):.4g}",
+            charge.created[:16].replace("T", " "),
+            _text(charge.label),
+            _text(", ".join(event.label for event in charge.events)),
+        )
+    return table
+
+
+def results_table(name: str, summary: pd.DataFrame) -> Table:
+    """Errors of the demo's methods in one setting."""
+    table = _table("method", ("error (MSE)", "spread", "gap closed"))
+    table.title = _text(f"Setting: {name}", "bold")
+    for row in summary.to_dict("records"):
+        ours = str(row["method"]).startswith("dpadapt")
+        closed = f"{row['gap']:.0%} ± {row['gap_spread']:.0%}"
+        unadapted = ours and row["adapted"] < 0.5
+        table.add_row(
+            _text(str(row["method"])),
+            f"{row['mse']:.4f}",
+            f"{row['spread']:.4f}",
+            "did not adapt" if unadapted else closed.replace(" ± nan%", ""),
+            style="bold" if ours else "",
+        )
+    return table
+
+
+def _table(first: str, numbers: Sequence[str], right: Sequence[str] = ()) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left")
+    table.title_style = "bold"
+    table.add_column(first, overflow="fold")
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    for name in right:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _text(value: str, style: str = "") -> Any:
+    """Text that Rich does not take for markup."""
+    from rich.text import Text
+
+    return Text(value, style=style)

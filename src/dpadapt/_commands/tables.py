@@ -1,0 +1,103 @@
+"""Tables in files. What goes wrong in a private file is told without a word of its content."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpadapt.privacy import Private
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["TableError", "open_private", "read_public", "read_table", "write_table"]
+
+
+class TableError(ValueError):
+    """A table cannot be read, or lacks what is needed."""
+
+
+def read_table(path: Path) -> pd.DataFrame:
+    """Read a table that is not private: a CSV or Parquet file."""
+    import pandas as pd
+
+    _require(path)
+    try:
+        table = pd.read_csv(path) if _is_csv(path) else pd.read_parquet(path)
+    except (ValueError, OSError) as error:
+        kind = "CSV" if _is_csv(path) else "Parquet"
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise TableError(f"{path} could not be read as {kind}: {reason}") from None
+    if table.empty:
+        raise TableError(f"{path} has no rows.")
+    return table
+
+
+def read_public(path: Path, label: str) -> tuple[pd.DataFrame, pd.Series]:
+    """Read a public table; return its features and its label."""
+    import pandas as pd
+
+    table = read_table(path)
+    if label not in table.columns:
+        listed = ", ".join(map(str, table.columns))
+        raise TableError(f"{path} has no column {label!r} for the label; it has: {listed}.")
+    if len(table.columns) == 1:
+        raise TableError(f"{path} has no column besides the label {label!r}.")
+    labels = pd.to_numeric(table[label], errors="coerce")
+    if labels.isna().any():
+        raise TableError(
+            f"{path}: {int(labels.isna().sum())} of {len(labels)} labels in column {label!r} are "
+            "missing or no numbers; remove those rows (this method predicts numbers)."
+        )
+    return table.drop(columns=label), labels.astype("float64")
+
+
+def open_private(path: Path) -> Private:
+    """Open a private table: a CSV file, a Parquet file (read in blocks) or a folder of those.
+
+    The cells of a CSV file stay text here: the type of a column must not depend on the cells of
+    other people, so each cell is converted by itself later. (In CSV a stray quote can still
+    swallow the lines that follow it; a Parquet file has no such trap.)
+    """
+    import pandas as pd
+
+    if path.is_dir():
+        return Private.from_parquet(path)
+    _require(path)
+    if not _is_csv(path):
+        try:
+            return Private.from_parquet(path)
+        except ValueError:
+            raise TableError(f"the private file {path} could not be read as Parquet.") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            table = pd.read_csv(path, dtype=str, index_col=False)
+    except Exception:  # the parser's message may quote private cells
+        raise TableError(
+            f"the private file {path} could not be read as CSV (the reason is withheld, because "
+            "it may quote private cells)."
+        ) from None
+    return Private(table)
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV or, by the ending of the name, Parquet."""
+    if _is_csv(path):
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path, index=False)
+
+
+def _require(path: Path) -> None:
+    if not path.exists():
+        raise TableError(f"there is no file {path}.")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder, not a file.")
+
+
+def _is_csv(path: Path) -> bool:
+    if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
+        raise TableError(f"{path}: the name must end in .csv or .parquet.")
+    return path.suffix.lower() == ".csv"

@@ -1,0 +1,226 @@
+"""The figures of reports and of the demo, in colours that colour-blind eyes can tell apart."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "as_data_uri",
+    "coefficients_figure",
+    "detection_figure",
+    "epsilon_figure",
+    "errors_figure",
+    "weights_figure",
+]
+
+BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#767676", "#222222"  # Okabe and Ito's
+_MOST_COEFFICIENTS = 25
+_LONGEST_NAME = 40
+_STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": GREY,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "svg.hashsalt": "dpadapt",
+}
+
+
+def as_data_uri(figure: Figure) -> str:
+    """Draw a figure as SVG into a data URI, so that an HTML file needs no other file."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context(_STYLE):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def epsilon_figure(
+    deltas: NDArray[np.float64], epsilons: NDArray[np.float64], claimed: tuple[float, float]
+) -> Figure:
+    """Epsilon against delta, with the claimed point (delta, epsilon) marked."""
+    figure, axes = _blank(5.2, 3.4)
+    axes.plot(deltas, epsilons, color=BLUE, lw=2)
+    axes.plot(*claimed, "o", color=ORANGE, ms=9, zorder=3)
+    axes.annotate(
+        f"claimed: epsilon {claimed[1]:.3g}\nat delta {claimed[0]:.1g}",
+        claimed,
+        xytext=(12, 12),
+        textcoords="offset points",
+        color=ORANGE,
+        weight="bold",
+    )
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0)
+    _title(axes, "The same release, read at any delta")
+    axes.set(
+        xlabel="delta (probability that epsilon fails)",
+        ylabel="epsilon",
+    )
+    return figure
+
+
+def detection_figure(false_alarms: NDArray[np.float64], limit: NDArray[np.float64]) -> Figure:
+    """Most that any test can detect, against its rate of false alarms."""
+    figure, axes = _blank(5.2, 3.4)
+    axes.fill_between(false_alarms, false_alarms, limit, color=BLUE, alpha=0.18, lw=0)
+    axes.plot(false_alarms, limit, color=BLUE, lw=2, label="limit for any test")
+    axes.plot([0, 1], [0, 1], "--", color=GREY, label="guessing")
+    _title(axes, "What an adversary can learn, at most")
+    axes.set(
+        xlabel="false alarms (rate)",
+        ylabel="true detections (rate)",
+        xlim=(0, 1),
+        ylim=(0, 1),
+    )
+    axes.legend(frameon=False, loc="lower right")
+    return figure
+
+
+def weights_figure(weights: NDArray[np.float64]) -> Figure:
+    """Weights of the public rows, in multiples of a uniform weight."""
+    figure, axes = _blank(5.2, 3.4)
+    relative = weights * len(weights)
+    axes.hist(relative, bins=_weight_bins(relative), color=BLUE, edgecolor="white", lw=0.3)
+    axes.axvline(1.0, color=ORANGE, ls="--")
+    axes.annotate(
+        " uniform",
+        (1.0, 0.93),
+        xycoords=("data", "axes fraction"),
+        color=ORANGE,
+        weight="bold",
+    )
+    axes.set_yscale("log")
+    _title(axes, "Weights of the public rows")
+    axes.set(
+        xlabel="weight (1 = every row counts the same)",
+        ylabel="public rows (log scale)",
+    )
+    return figure
+
+
+def coefficients_figure(names: Sequence[str], sizes: NDArray[np.float64], scaled: bool) -> Figure:
+    """Coefficients, the largest ones first; ``scaled`` by public standard deviations or not."""
+    order = np.argsort(-np.abs(sizes), kind="stable")[:_MOST_COEFFICIENTS][::-1]
+    figure, axes = _blank(5.2, max(1.8, 0.9 + 0.26 * len(order)))
+    colours = [BLUE if sizes[i] >= 0 else ORANGE for i in order]
+    axes.barh(range(len(order)), sizes[order], color=colours, height=0.7)
+    axes.set_yticks(range(len(order)), [plain(names[i]) for i in order])
+    axes.axvline(0, color=INK, lw=0.8)
+    axes.grid(axis="y", visible=False)
+    unit = "public standard deviation" if scaled else "unit"
+    _title(axes, "Coefficients of the model")
+    axes.set_xlabel(f"change of prediction per {unit}")
+    return figure
+
+
+def errors_figure(results: pd.DataFrame, reference: str) -> Figure:
+    """Error of each method above that of ``reference`` in the same run, one panel a setting.
+
+    Parameters
+    ----------
+    results : DataFrame
+        Columns ``setting``, ``method``, ``run``, ``mse``; where there is also a column
+        ``adapted``, methods that did not adapt are marked.
+    reference : str
+        The method that errors are compared with, run by run.
+    """
+    names = list(dict.fromkeys(results["setting"]))
+    methods = [each for each in dict.fromkeys(results["method"]) if each != reference]
+    figure, panels = _blank(10.5, 1.8 + 0.46 * len(methods), columns=len(names))
+    figure.suptitle(
+        "Error on private people: bars are means, dots are single runs; left is better",
+        x=0.01,
+        ha="left",
+        fontsize=10,
+        color=GREY,
+    )
+    for axes, name in zip(np.atleast_1d(panels), names, strict=True):
+        part = results[results["setting"] == name]
+        table = part.pivot(index="run", columns="method", values="mse")
+        excess = 100 * (table.div(table[reference], axis=0) - 1)
+        for place, method in enumerate(reversed(methods)):
+            values = excess[method].to_numpy()
+            colour = _colour(method)
+            axes.barh(place, values.mean(), color=colour, alpha=0.35, height=0.62)
+            axes.plot(values, np.full(len(values), place), "o", color=colour, ms=4.5, alpha=0.9)
+            axes.annotate(
+                f"{values.mean():+.1f} %   MSE {table[method].mean():.4f}{_remark(part, method)}",
+                (max(values.max(), values.mean(), 0.0), place),
+                xytext=(8, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9,
+            )
+        axes.set_yticks(range(len(methods)), [plain(each) for each in reversed(methods)])
+        axes.grid(axis="y", visible=False)
+        axes.axvline(0, color=INK, lw=0.8)
+        axes.set_xlim(right=1.75 * float(excess[methods].max().max()))
+        _title(axes, plain(name[:1].upper() + name[1:]))
+        axes.set_xlabel(f"% above '{plain(reference)}'\n(MSE {table[reference].mean():.4f})")
+        if axes is not np.atleast_1d(panels)[0]:
+            axes.tick_params(labelleft=False)
+    return figure
+
+
+def plain(text: str) -> str:
+    r"""Text as matplotlib draws it literally: no formulas, one line, not too long.
+
+    Examples
+    --------
+    >>> print(plain("price in $ or \n$x^2$"))
+    price in \$ or \$x^2\$
+    """
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+    short = line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
+    return short.replace("\\", "\\\\").replace("$", r"\$") if "$" in short else short
+
+
+def _blank(width: float, height: float, *, columns: int = 1) -> tuple[Figure, Any]:
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    with matplotlib.rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        return figure, figure.subplots(1, columns)
+
+
+def _title(axes: Any, text: str) -> None:
+    axes.set_title(text, loc="left", fontsize=11, weight="bold")
+
+
+def _colour(method: str) -> str:
+    if method.startswith("dpadapt"):
+        return BLUE
+    return GREY if "public" in method else ORANGE
+
+
+def _remark(part: pd.DataFrame, method: str) -> str:
+    """Say that a private method noticed that it cannot adapt."""
+    if not method.startswith("dpadapt") or "adapted" not in part:
+        return ""
+    adapted = part.loc[part["method"] == method, "adapted"].mean()
+    return "   (did not adapt)" if adapted < 0.5 else ""
+
+
+def _weight_bins(relative: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Bins for weights that may all be equal."""
+    low, high = float(relative.min()), float(relative.max())
+    if high - low < 1e-9:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, 41)

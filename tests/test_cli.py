@@ -1,0 +1,345 @@
+"""The command line: every command, and one clear line for everything that can go wrong."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dpadapt._commands.features import NumberCells, TextCells
+from dpadapt._commands.tables import open_private
+from dpadapt.cli import app
+from dpadapt.modelfolder import load_model
+
+SENTINEL = "987654.321"
+BASIC = ["--label", "y", "--epsilon", "1", "--delta", "1e-6"]
+COMMANDS = (
+    [],
+    ["demo"],
+    ["fit"],
+    ["predict"],
+    ["report"],
+    ["ledger"],
+    ["ledger", "create"],
+    ["ledger", "show"],
+    ["ledger", "export"],
+)
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def table(n, seed, shift=0.0):
+    rng = np.random.default_rng(seed)
+    size = rng.normal(shift, 1.0, n)
+    town = rng.choice(["A", "B", "C"], n)
+    member = rng.random(n) < 0.5
+    return pd.DataFrame(
+        {"size": size, "town": town, "member": member, "y": size + size**2 + (town == "A")}
+    )
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    table(600, 0).to_csv(folder / "public.csv", index=False)
+    table(20_000, 1, 0.4).drop(columns="y").to_csv(folder / "private.csv", index=False)
+    table(20_000, 1, 0.4).to_parquet(folder / "private.parquet")
+    return folder
+
+
+@pytest.fixture
+def here(files, tmp_path, monkeypatch):
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def fit(*more, private="private.parquet", public="public.csv", out="model", code=0):
+    files = ("--public", public, "--private", private, "--out", out)
+    return run("fit", *files, *BASIC, *more, code=code)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_help_has_examples(command):
+    text = run(*command, "--help")
+    assert "Example" in text
+    assert "dpadapt" in text.partition("Example")[2]
+
+
+def test_version():
+    assert run("--version").startswith("dpadapt 0.")
+
+
+def test_fit_predict_report(here):
+    text = fit("--degree", 2)
+    assert "Replacing any one private row by any other" in text
+    assert "a column 'y'; this method does not use it" in text
+    assert "the public rows were weighted" in text
+    run("predict", "--model", "model", "--input", "public.csv", "--out", "p.csv")
+    predicted, public = pd.read_csv("p.csv")["prediction"], pd.read_csv("public.csv")
+    assert len(predicted) == len(public)
+    assert np.corrcoef(predicted, public["y"])[0, 1] > 0.95
+    assert "epsilon = 1" in run("report", "--model", "model", "--out", "r.html")
+    assert Path("r.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+def test_csv_and_parquet_give_the_same_model(here):
+    seeded = ("--noise", "seeded", "--random-state", 3)
+    assert "do not release" in fit(*seeded, out="a")
+    fit(*seeded, private="private.csv", out="b")
+    first, second = load_model("a").estimator_, load_model("b").estimator_
+    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-6)
+    assert load_model("a").guarantee_.noise == "seeded"
+
+
+def test_one_strange_private_row_changes_no_other_row(here):
+    """The type of a CSV column must not depend on the cells of other people."""
+    rows = table(50, 2).drop(columns="y").assign(code=[1, 2] * 25)
+    rows.to_csv("plain.csv", index=False)
+    rows.astype(object).replace({"code": {2: 2}}).to_csv("odd.csv", index=False)
+    text = Path("odd.csv").read_text().splitlines()
+    text[1] = "strange,strange,strange,strange"
+    Path("odd.csv").write_text("\n".join(text))
+    plain, odd = (next(open_private(Path(f))._rows.blocks())[0] for f in ("plain.csv", "odd.csv"))
+    for cells in (NumberCells(), TextCells()):
+        before, after = cells.fit_transform(plain), cells.fit_transform(odd)
+        np.testing.assert_array_equal(before[1:], after[1:])
+
+
+def test_flags_with_gaps_read_the_same_from_both_kinds_of_files(here):
+    public = table(600, 0).astype({"member": object})
+    public.iloc[::9, 2] = None
+    public.to_csv("public.csv", index=False)
+    fit("--noise", "seeded", "--random-state", 3, out="a")
+    fit("--noise", "seeded", "--random-state", 3, private="private.csv", out="b")
+    first, second = load_model("a").estimator_, load_model("b").estimator_
+    np.testing.assert_allclose(first.coef_, second.coef_, rtol=1e-6)
+
+
+def test_missing_and_unknown_cells(here):
+    public = table(600, 0).astype(object)
+    public.iloc[::9, 0], public.iloc[::7, 1] = None, None
+    public.to_csv("public.csv", index=False)
+    private = table(500, 3).astype(object)
+    private.iloc[::3, 0], private.iloc[::4, 1] = "n/a?", "never seen"
+    private.to_csv("private.csv", index=False)
+    fit(private="private.csv")
+    private.drop(columns="y").to_csv("new.csv", index=False)
+    run("predict", "--model", "model", "--input", "new.csv", "--out", "p.parquet")
+    assert pd.read_parquet("p.parquet")["prediction"].notna().all()
+
+
+def test_samples_too_far_apart_are_told_kindly(here):
+    far = table(2000, 1).assign(size=50.0).drop(columns="y")
+    far.to_parquet("private.parquet")
+    assert "did not adapt" in fit("--degree", 2)
+
+
+def test_columns_that_only_the_private_file_has_are_named(here):
+    table(2000, 1).assign(extra=1).to_parquet("private.parquet")
+    assert "the public file lacks them: extra" in fit()
+
+
+def test_a_folder_of_parquet_files(here):
+    Path("people").mkdir()
+    for i in range(2):
+        table(500, i).to_parquet(f"people/{i}.parquet")
+    assert "1,000 rows" in fit(private="people")
+
+
+def test_force(here):
+    fit()
+    assert "exists; use --force" in fit(code=1)
+    fit("--force")
+
+
+def test_ledger(here):
+    run("ledger", "create", "--ledger", "b.db", "--dataset", "p", "--epsilon", 1.2, "--delta", 1e-6)
+    account = ("--ledger", "b.db", "--dataset", "p")
+    assert "p: spent 1, left" in fit(*account)
+    refused = fit(*account, out="second", code=1)
+    assert "budget of epsilon 1.2" in refused
+    assert not Path("second").exists()
+    assert "p 1.2 1e-06 1 " in run("ledger", "show", "--ledger", "b.db")
+    assert "DiscrepancyRegressor" in run("ledger", "show", *account)
+    assert json.loads(run("ledger", "export", *account))["spent"] == pytest.approx(1.0)
+    run("ledger", "export", *account, "--out", "p.json")
+    assert len(json.loads(Path("p.json").read_text())["charges"]) == 1
+    run("report", "--model", "model", *account)
+    assert "Budget of the data set" in Path("report.html").read_text(encoding="utf-8")
+
+
+def test_nothing_is_charged_when_the_model_cannot_be_written(here):
+    run("ledger", "create", "--ledger", "b.db", "--dataset", "p", "--epsilon", 3, "--delta", 1e-6)
+    Path("model").write_text("a file")
+    fit("--ledger", "b.db", "--dataset", "p", code=1)
+    assert (
+        json.loads(run("ledger", "export", "--ledger", "b.db", "--dataset", "p"))["charges"] == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"public": "nope.csv"}, "there is no file nope.csv"),
+        ({"private": "nope.parquet"}, "there is no file nope.parquet"),
+        ({"private": "nope.xlsx"}, "there is no file nope.xlsx"),
+        ({"public": "text.txt"}, "must end in .csv or .parquet"),
+        ({"public": "empty.csv"}, "could not be read as CSV"),
+        ({"public": "norows.csv"}, "has no rows"),
+        ({"public": "textlabel.csv"}, "missing or no numbers"),
+        ({"public": "nolabel.csv"}, "no column 'y' for the label; it has: a"),
+        ({"public": "onlylabel.csv"}, "no column besides the label"),
+        ({"private": "other.csv"}, "lacks the column(s) size, town, member"),
+        ({"private": "norows_private.csv"}, "has no rows"),
+        ({"private": "damaged.parquet"}, "could not be read as Parquet"),
+        ({"private": "emptyfolder"}, "no Parquet file there"),
+        ({"out": "missing.csv/model"}, "cannot be written"),
+    ],
+    ids=lambda each: next(iter(each.values())) if isinstance(each, dict) else "",
+)
+def test_bad_files(here, change, words):
+    for name, text in {
+        "text.txt": "",
+        "empty.csv": "",
+        "norows.csv": "a,y\n",
+        "textlabel.csv": "a,y\n1,x\n2,3\n",
+        "nolabel.csv": "a\n1\n",
+        "onlylabel.csv": "y\n1\n",
+        "other.csv": "b\n1\n",
+        "norows_private.csv": "size,town,member\n",
+        "damaged.parquet": "PAR1 no",
+        "missing.csv": "",
+    }.items():
+        Path(name).write_text(text)
+    Path("emptyfolder").mkdir()
+    text = fit(code=1, **change)
+    assert text.startswith("Error: ")
+    assert words in text
+    assert not Path("model").exists()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f'size,town,member\n"{SENTINEL},A,True\n1,B,True\n',
+        f"size,town,member\n1,A,True\n{SENTINEL},{SENTINEL},{SENTINEL},{SENTINEL},{SENTINEL}\n",
+        f"size,town,member\n{SENTINEL},A,True\n\x00\xff,B\n",
+    ],
+)
+def test_a_damaged_private_csv_says_nothing_of_its_cells(here, content):
+    Path("private.csv").write_bytes(content.encode("latin-1"))
+    result = CliRunner().invoke(
+        app,
+        ["fit", "--public", "public.csv", "--private", "private.csv", *BASIC, "--out", "model"],
+    )
+    assert "987654" not in result.output
+    assert result.exit_code in (0, 1)
+    if result.exit_code:
+        assert "could not be read as CSV" in " ".join(result.output.split())
+    assert "Traceback" not in result.output
+
+
+def test_unforeseen_errors_tell_only_their_type(here, monkeypatch):
+    def broken(*args):
+        raise RuntimeError(SENTINEL)
+
+    monkeypatch.setattr("dpadapt._commands.fit.read_public", broken)
+    text = fit(code=1)
+    assert "RuntimeError" in text
+    assert SENTINEL not in text
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--degree", 3],
+        ["--noise", "loud"],
+        ["--noise", "seeded"],
+        ["--random-state", 1],
+        ["--ledger", "b.db"],
+        ["--dataset", "p"],
+        ["--runs", 1],
+        ["--epsilon", "small"],
+    ],
+    ids=str,
+)
+def test_wrong_usage(here, more):
+    assert "Traceback" not in fit(*more, code=2)
+
+
+@pytest.mark.parametrize("more", [["--epsilon", 0], ["--epsilon", "nan"], ["--delta", 2]], ids=str)
+def test_impossible_budgets(here, more):
+    assert more[0].strip("-") in fit(*more, code=1)
+
+
+def test_bad_models_and_inputs(here):
+    predict = ("predict", "--out", "p.csv", "--model")
+    assert "no model folder" in run(*predict, "nope", "--input", "public.csv", code=1)
+    fit()
+    table(5, 1).drop(columns="town").to_csv("short.csv", index=False)
+    assert "lacks the column(s) town" in run(*predict, "model", "--input", "short.csv", code=1)
+    assert "no file nope.csv" in run(*predict, "model", "--input", "nope.csv", code=1)
+    Path("model/model.skops").write_bytes(b"junk")
+    for command in ((*predict, "model", "--input", "public.csv"), ("report", "--model", "model")):
+        assert "damaged" in run(*command, code=1)
+
+
+def test_bad_ledgers(here):
+    Path("junk.db").write_text("no ledger" * 1000)
+    for name in ("nope.db", "junk.db"):
+        assert name in run("ledger", "show", "--ledger", name, code=1)
+    create = ("ledger", "create", "--ledger", "b.db", "--dataset", "[red]p", "--delta", 1e-6)
+    run(*create, "--epsilon", 1)
+    assert "already has a data set" in run(*create, "--epsilon", 1, code=1)
+    assert "epsilon" in run(*create, "--epsilon", -1, code=1)
+    assert "[red]p" in run("ledger", "show", "--ledger", "b.db")
+    assert "no data set named 'q'" in fit("--ledger", "b.db", "--dataset", "q", code=1)
+
+
+def process(*arguments, script=None):
+    start = [sys.executable, "-m", "dpadapt"] if script is None else [sys.executable, "-c", script]
+    return subprocess.Popen(
+        [*start, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+FIT = ["fit", "--public", "public.csv", "--private", "private.parquet", *BASIC]
+
+
+def test_two_processes_cannot_overspend_one_ledger(here):
+    run("ledger", "create", "--ledger", "b.db", "--dataset", "p", "--epsilon", 1.2, "--delta", 1e-6)
+    both = [process(*FIT, "--ledger", "b.db", "--dataset", "p", "--out", out) for out in "ab"]
+    ends = [each.communicate(timeout=60) for each in both]
+    assert sorted(each.returncode for each in both) == [0, 1], ends
+    assert sorted(Path(out).exists() for out in "ab") == [False, True]
+    refused = next(err for each, (_, err) in zip(both, ends, strict=True) if each.returncode)
+    assert "Error: the budget of epsilon 1.2" in refused
+    assert "Traceback" not in refused
+    assert refused.count("\n") == 1
+    exported = json.loads(run("ledger", "export", "--ledger", "b.db", "--dataset", "p"))
+    assert len(exported["charges"]) == 1
+
+
+def test_killed_half_way_leaves_no_model(here):
+    script = (
+        "import os, signal, dpadapt.report\n"
+        "dpadapt.report.write_report = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "from dpadapt.cli import app\n"
+        "app()\n"
+    )
+    killed = process(*FIT, "--out", "model", script=script)
+    killed.communicate(timeout=60)
+    assert killed.returncode == -9
+    assert not Path("model").exists()
+    fit()
+    load_model("model")

@@ -1,0 +1,183 @@
+"""Model folders: complete or absent, checked on loading, and closed to foreign types."""
+
+import io
+import json
+import os
+import shutil
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from dpadapt import AdaptationPipeline, DiscrepancyRegressor, Private
+from dpadapt.modelfolder import ModelFolderError, load_model, save_model
+from dpadapt.privacy import Ledger
+
+FILES = {"model.skops", "guarantee.json", "report.html"}
+
+
+def fitted(step=None, **options):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2))
+    regressor = DiscrepancyRegressor(epsilon=1.0, delta=1e-6, max_remaining=1.0, **options)
+    model = AdaptationPipeline([("step", step or StandardScaler())], regressor)
+    return model.fit(X, X[:, 0], private=Private(rng.normal(size=(500, 2)) + 0.5)), X
+
+
+def twice(X):
+    return 2 * X
+
+
+@pytest.fixture(scope="module")
+def model():
+    return fitted()[0]
+
+
+@pytest.fixture(scope="module")
+def original(model, tmp_path_factory):
+    return save_model(model, tmp_path_factory.mktemp("models") / "model")
+
+
+@pytest.fixture
+def folder(original, tmp_path):
+    return shutil.copytree(original, tmp_path / "model")
+
+
+def test_round_trip(folder, model):
+    X = fitted()[1]
+    loaded = load_model(folder)
+    assert {path.name for path in folder.iterdir()} == FILES
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.guarantee_ == model.guarantee_
+    assert json.loads((folder / "guarantee.json").read_text())["epsilon"] <= 1.0
+
+
+def test_nothing_else_is_left_beside_it(original):
+    assert os.listdir(original.parent) == [original.name]
+
+
+def test_neither_ledger_nor_seed_are_stored(tmp_path):
+    account = Ledger(tmp_path / "secret-budget.db").create("people", epsilon=3.0, delta=1e-6)
+    model, _ = fitted(noise="seeded", random_state=424242, ledger=account)
+    folder = save_model(model, tmp_path / "model")
+    with zipfile.ZipFile(folder / "model.skops") as archive:
+        content = b"".join(archive.read(name) for name in archive.namelist())
+    assert b"424242" not in content
+    assert b"secret-budget" not in content
+    assert load_model(folder).estimator_.ledger is None
+    assert model.estimator_.ledger == account  # the model itself is left as it was
+
+
+def test_an_existing_model_needs_force(folder, model):
+    with pytest.raises(ModelFolderError, match="exists; use --force"):
+        save_model(model, folder)
+    (folder / "report.html").unlink()
+    save_model(model, folder, force=True)
+    assert {path.name for path in folder.iterdir()} == FILES
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_another_folder_or_file_is_never_replaced(tmp_path, model, force):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "thesis.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    for name in ("precious", "file"):
+        with pytest.raises(ModelFolderError, match="not a model folder"):
+            save_model(model, tmp_path / name, force=force)
+    assert (tmp_path / "precious" / "thesis.txt").read_text() == "mine"
+
+
+def test_a_failure_leaves_nothing(tmp_path, model, monkeypatch):
+    def broken(*args, **kwargs):
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr("dpadapt.report.write_report", broken)
+    with pytest.raises(RuntimeError, match="disk full"):
+        save_model(model, tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_model_that_could_not_be_loaded_is_not_saved(tmp_path):
+    model, _ = fitted(FunctionTransformer(twice))
+    with pytest.raises(ModelFolderError, match=r"neither scikit-learn's nor this library's.*twice"):
+        save_model(model, tmp_path / "model")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        ("os", "system"),
+        ("builtins", "eval"),
+        ("dpadapt.modelfolder", "shutil"),
+        ("dpadapt.modelfolder", "load_model"),
+        ("dpadapt.evil", "Thing"),
+        ("dpadaptevil", "Thing"),
+    ],
+)
+def test_foreign_types_are_refused(folder, module, name):
+    rewrite_schema(
+        folder / "model.skops", lambda text: text.replace('"AdaptationPipeline"', f'"{name}"', 1)
+    )
+    rewrite_schema(
+        folder / "model.skops",
+        lambda text: text.replace('"dpadapt.pipeline"', f'"{module}"', 1),
+    )
+    with pytest.raises(ModelFolderError, match="refused because they could run any code"):
+        load_model(folder)
+
+
+def rewrite_schema(path, change):
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["schema.json"] = change(members["schema.json"].decode()).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    path.write_bytes(buffer.getvalue())
+
+
+def test_a_missing_folder(tmp_path):
+    with pytest.raises(ModelFolderError, match="no model folder"):
+        load_model(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["model.skops", "guarantee.json"])
+def test_a_missing_file(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(ModelFolderError, match=f"{name} is missing"):
+        load_model(folder)
+
+
+def test_damaged_models(folder):
+    path = folder / "model.skops"
+    whole = path.read_bytes()
+    for content in (b"", b"PK", whole[: len(whole) // 2], b"\x00" * 100):
+        path.write_bytes(content)
+        with pytest.raises(ModelFolderError, match="damaged or not a model file"):
+            load_model(folder)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"epsilon": 1}', "\x00"])
+def test_damaged_guarantees(folder, text):
+    (folder / "guarantee.json").write_text(text)
+    with pytest.raises(ModelFolderError, match="not a valid guarantee"):
+        load_model(folder)
+
+
+def test_an_embellished_guarantee(folder):
+    path = folder / "guarantee.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({**data, "epsilon": 0.1}))
+    with pytest.raises(ModelFolderError, match="its events add up to"):
+        load_model(folder)
+
+
+def test_the_guarantee_of_another_model(folder):
+    path = folder / "guarantee.json"
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps({**data, "noise": "exact"}))
+    with pytest.raises(ModelFolderError, match="not the guarantee of the model beside it"):
+        load_model(folder)
