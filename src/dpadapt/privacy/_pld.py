@@ -31,7 +31,7 @@ __all__ = ["distribution"]
 
 _FINEST, _STEP = 1e-4, 5e-4  # grid step over the spread of the privacy loss
 _MOST_POINTS = 100_000  # of one side of the grid of one sampled release
-_WIDEST = 1e7  # spread of a privacy loss beyond which no distribution is computed
+_WIDEST = 1e6  # spread of a privacy loss beyond which no distribution is computed
 
 
 def distribution(events: Sequence[Event]) -> Any:

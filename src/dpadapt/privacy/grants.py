@@ -79,8 +79,9 @@ class Request:
             return source.laplace_event(*facts, self.dimension, self.count)
         if self.mechanism == "noisy-argmin":
             return source.argmin_event(*facts, self.count)
-        if self.mechanism == "laplace-argmin":
-            return PureEvent(self.label, self.sensitivity / scale, self.count)
+        if self.mechanism == "laplace-argmin":  # on the same grid, where there is one
+            epsilon = source.argmin_event(*facts, 1).pure_epsilon
+            return PureEvent(self.label, epsilon, self.count)
         return PureEvent(self.label, 1 / scale, self.count)
 
 
