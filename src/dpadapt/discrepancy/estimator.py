@@ -18,27 +18,36 @@ from dpadapt.privacy import _validate as validate
 
 from .minimisation import discrepancy, minimise_discrepancy
 from .moments import release_second_moment
-from .second_stage import shrunken_fit
+from .second_stage import shrunken_fit, weighted_ridge
+from .solvers import Choice, weigh
 
-__all__ = ["AdaptationWarning", "DiscrepancyRegressor"]
+__all__ = ["AdaptationWarning", "DiscrepancyRegressor", "GuaranteeWarning"]
 
 _INTERCEPT = 1.0  # constant column beside standardised features
 _PASSES = 500  # over the public rows, at most
+
+
+Array = NDArray[np.float64]
 
 
 class AdaptationWarning(UserWarning):
     """The public rows cannot be weighted to look like the private ones."""
 
 
+class GuaranteeWarning(UserWarning):
+    """A paper's printed constants give less privacy than was asked for."""
+
+
 @dataclass(frozen=True)
 class _Adaptation:
     """Weights of the public rows, and what they cost."""
 
-    weights: NDArray[np.float64]
-    discrepancy: float = 0.0
-    uniform_discrepancy: float = 0.0
+    weights: Array
+    discrepancy: float | None = 0.0
+    uniform_discrepancy: float | None = 0.0
     adapted: bool = False
     guarantee: Guarantee = field(default_factory=Guarantee)
+    slopes: Array | None = None  # where the solver has coefficients of its own
 
 
 class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
@@ -53,8 +62,30 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
     ----------
     epsilon, delta : float
         The privacy budget of one fit. No default: it is a decision.
-    solver : {"moments"}, default="moments"
-        "moments" releases the noisy second moment once (Gaussian mechanism, exact calibration).
+    solver : {"moments", "frank-wolfe", "mirror-descent", "single-stage"}, default="moments"
+        "moments" releases the noisy second moment once; the others are the paper's Algorithms 2,
+        3 and 1, which release K noisy steps. They are for comparison: "moments" wins by far.
+    objective : {"two-stage", "single-stage"}, default="two-stage"
+        For "moments": weights first and then the fit, or both at once (variable projection).
+    calibration : {"tight", "paper"}, default="tight"
+        For the paper's solvers: noise calibrated to what was asked, or the printed constants. The
+        guarantee tells what they truly give, with a warning where that is more than was asked.
+    smoothing : {"softmax", "p-norm"}, default="softmax"
+        For the paper's solvers: the smooth stand-in for the spectral norm.
+    mu, steps, step_size : optional
+        Sharpness of the softmax, number of steps K and step size of the paper's solvers; chosen
+        from public facts where not given.
+    penalty : float, default=0
+        Of Frank-Wolfe and mirror descent: the paper's lambda, against sparse weights.
+    norm_bound : float, optional
+        The paper's Lambda, bound on the coefficients (scaled features, intercept included) for
+        the single stage. By default twice the norm of the public-only coefficients.
+    geometry : {"entropy", "p-norm"}, default="entropy"
+        Step of mirror descent.
+    noise_on : {"matrix", "gradient"}, default="matrix"
+        Where mirror descent puts its noise: on the d x d matrix, or on m coordinates as printed.
+    iterate : {"last", "uniform", "select"}, default="last"
+        Which iterate the single stage returns; "select" pays for a private choice.
     radius : float, optional
         Bound on the norm of a private row after scaling by public mean and standard deviation;
         longer rows are shrunk to it. By default the largest norm of a public row.
@@ -81,10 +112,11 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
     weights_ : ndarray of shape (m,)
         Weights of the public rows, summing to 1. Among weights of nearly minimal discrepancy the
         ones nearest to uniform.
-    discrepancy_ : float
+    discrepancy_ : float or None
         Spectral norm of the difference between the *noisy* private moment and the public one
-        under ``weights_``, in scaled features. 0 if there was no private sample.
-    uniform_discrepancy_ : float
+        under ``weights_``, in scaled features. 0 if there was no private sample; None for the
+        paper's solvers, which release nothing to measure it on.
+    uniform_discrepancy_ : float or None
         The same under uniform weights.
     adapted_ : bool
         Whether the private sample changed the weights.
@@ -127,6 +159,17 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         epsilon: float,
         delta: float,
         solver: str = "moments",
+        objective: str = "two-stage",
+        calibration: str = "tight",
+        smoothing: str = "softmax",
+        mu: float | None = None,
+        steps: int | None = None,
+        step_size: float | None = None,
+        penalty: float = 0.0,
+        norm_bound: float | None = None,
+        geometry: str = "entropy",
+        noise_on: str = "matrix",
+        iterate: str = "last",
         radius: float | None = None,
         ridge: float = 1e-4,
         max_remaining: float = 0.25,
@@ -138,6 +181,17 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         self.epsilon = epsilon
         self.delta = delta
         self.solver = solver
+        self.objective = objective
+        self.calibration = calibration
+        self.smoothing = smoothing
+        self.mu = mu
+        self.steps = steps
+        self.step_size = step_size
+        self.penalty = penalty
+        self.norm_bound = norm_bound
+        self.geometry = geometry
+        self.noise_on = noise_on
+        self.iterate = iterate
         self.radius = radius
         self.ridge = ridge
         self.max_remaining = max_remaining
@@ -163,10 +217,8 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         DiscrepancyRegressor
             Itself, fitted.
         """
-        validate.choice("solver", self.solver, ("moments",))
+        self._check()
         options = session_options(self)
-        ridge = validate.non_negative("ridge", self.ridge)
-        validate.non_negative("max_remaining", self.max_remaining)
         public, labels = validate_data(self, X, y, y_numeric=True, dtype=np.float64)
         sample = aligned_private(self, private, labelled=False)
 
@@ -176,8 +228,11 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
             found = _Adaptation(np.full(len(rows), 1 / len(rows)))
         else:
             cleaning = Cleaning(self._radius(rows), center, scale, _INTERCEPT)
-            found = self._adapt(rows, sample, cleaning, options)
-        slopes, share = shrunken_fit(rows, labels, found.weights, ridge=ridge)
+            adapt = self._by_moments if self.solver == "moments" else self._by_paper
+            with row_progress("reading private rows", self.verbose) as progress:
+                options |= {"label": type(self).__name__, "progress": progress}
+                found = adapt(rows, labels, sample, cleaning, options)
+        slopes, share = self._fit_weighted(rows, labels, found)
 
         # only now: a fit that was refused must not put its guarantee beside an earlier model
         self.weights_ = found.weights
@@ -190,7 +245,7 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         self.intercept_ = float(_INTERCEPT * slopes[-1] - center @ self.coef_)
         return self
 
-    def _radius(self, rows: NDArray[np.float64]) -> float:
+    def _radius(self, rows: Array) -> float:
         if self.radius is not None:
             return validate.positive("radius", self.radius)
         largest = float(np.linalg.norm(rows[:, :-1], axis=1).max())
@@ -201,36 +256,124 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
             )
         return largest
 
-    def _adapt(
+    def _check(self) -> None:
+        """Check what no other function checks, before anything is spent."""
+        choices = {
+            "solver": ("moments", "frank-wolfe", "mirror-descent", "single-stage"),
+            "objective": ("two-stage", "single-stage"),
+            "calibration": ("tight", "paper"),
+            "smoothing": ("softmax", "p-norm"),
+            "geometry": ("entropy", "p-norm"),
+            "noise_on": ("matrix", "gradient"),
+            "iterate": ("last", "uniform", "select"),
+        }
+        for name, allowed in choices.items():
+            validate.choice(name, getattr(self, name), allowed)
+        for name in ("ridge", "max_remaining", "penalty"):
+            validate.non_negative(name, getattr(self, name))
+        if self.norm_bound is not None:
+            validate.positive("norm_bound", self.norm_bound)
+        if self.calibration == "paper" and self.solver == "moments":
+            raise ValueError(
+                "calibration='paper' is for the paper's solvers; solver='moments' has no printed "
+                "constants."
+            )
+
+    def _norm_bound(self, rows: Array, labels: Array) -> float:
+        """The paper's Lambda: given, or twice the norm of the public-only coefficients."""
+        if self.norm_bound is not None:
+            return float(self.norm_bound)
+        uniform = np.full(len(rows), 1 / len(rows))
+        public = weighted_ridge(rows, labels - labels.mean(), uniform, ridge=self.ridge)
+        return max(2 * float(np.linalg.norm(public)), 1e-6)
+
+    def _by_moments(
         self,
-        rows: NDArray[np.float64],
+        rows: Array,
+        labels: Array,
         private: Private,
         cleaning: Cleaning,
         options: dict[str, Any],
     ) -> _Adaptation:
-        """Weigh the public rows by the private second moment, if that can be done."""
+        """Weigh the public rows by one noisy second moment, if that can be done."""
+        noisy = release_second_moment(private, cleaning, **options)
         weights = np.full(len(rows), 1 / len(rows))
-        with row_progress("reading private rows", self.verbose) as progress:
-            noisy = release_second_moment(
-                private, cleaning, label=type(self).__name__, progress=progress, **options
-            )
         uniform = discrepancy(rows, weights, noisy.matrix)
         enough = max(noisy.noise_floor, self.max_remaining * uniform)
         solution = minimise_discrepancy(
             rows, noisy.matrix, tolerance=noisy.noise_floor, give_up=enough, max_iter=_PASSES
         )
-        if solution.discrepancy <= enough:
+        if solution.discrepancy > enough:
+            warnings.warn(
+                f"no weights of the public rows come near the private ones: at least "
+                f"{solution.lower_bound / uniform:.0%} of the discrepancy would remain. The model "
+                "stays the one trained on public data alone; max_remaining=1 adapts all the same.",
+                AdaptationWarning,
+                stacklevel=3,
+            )
+            return _Adaptation(weights, uniform, uniform, False, noisy.guarantee)
+        if self.objective == "two-stage":
             return _Adaptation(
                 solution.weights, solution.discrepancy, uniform, True, noisy.guarantee
             )
-        warnings.warn(
-            f"no weights of the public rows come near the private ones: at least "
-            f"{solution.lower_bound / uniform:.0%} of the discrepancy would remain. The model "
-            "stays the one trained on public data alone; max_remaining=1 adapts all the same.",
-            AdaptationWarning,
-            stacklevel=3,
+        from .variable_projection import variable_projection
+
+        both, slopes = variable_projection(
+            rows,
+            labels - labels.mean(),
+            noisy.matrix,
+            radius=self._norm_bound(rows, labels),
+            ridge=self.ridge,
         )
-        return _Adaptation(weights, uniform, uniform, False, noisy.guarantee)
+        remaining = discrepancy(rows, both, noisy.matrix)
+        return _Adaptation(both, remaining, uniform, True, noisy.guarantee, slopes)
+
+    def _by_paper(
+        self,
+        rows: Array,
+        labels: Array,
+        private: Private,
+        cleaning: Cleaning,
+        options: dict[str, Any],
+    ) -> _Adaptation:
+        """Weigh the public rows by one of the paper's algorithms."""
+        choice = Choice(
+            solver=self.solver,
+            calibration=self.calibration,
+            smoothing=self.smoothing,
+            mu=self.mu,
+            steps=self.steps,
+            step_size=self.step_size,
+            penalty=self.penalty,
+            norm_bound=self._norm_bound(rows, labels),
+            geometry=self.geometry,
+            noise_on=self.noise_on,
+            iterate=self.iterate,
+        )
+        found = weigh(choice, rows, labels - labels.mean(), private, cleaning, options)
+        if found.guarantee.epsilon > options["epsilon"] * (1 + 1e-9):
+            warnings.warn(
+                f"the printed constants give epsilon {found.guarantee.epsilon:.4g}, more than the "
+                f"{options['epsilon']:.4g} that was asked for; calibration='tight' keeps to it.",
+                GuaranteeWarning,
+                stacklevel=3,
+            )
+        # as printed the single stage has coefficients of its own; a refit on its weights is better
+        slopes = found.coefficients if self.calibration == "paper" else None
+        return _Adaptation(found.weights, None, None, True, found.guarantee, slopes)
+
+    def _fit_weighted(self, rows: Array, labels: Array, found: _Adaptation) -> tuple[Array, float]:
+        """Second stage: coefficients of the scaled features, and how far they moved."""
+        if found.slopes is not None:
+            origin = np.zeros(rows.shape[1])
+            origin[-1] = labels.mean() / _INTERCEPT
+            return found.slopes + origin, 1.0
+        if self.solver == "moments":
+            return shrunken_fit(rows, labels, found.weights, ridge=self.ridge)
+        offset = float(found.weights @ labels)
+        slopes = weighted_ridge(rows, labels - offset, found.weights, ridge=self.ridge)
+        slopes[-1] += offset / _INTERCEPT
+        return slopes, 1.0
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict labels.

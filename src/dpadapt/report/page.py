@@ -5,7 +5,6 @@ It is made from the fitted model alone, in which there is no private value.
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -238,5 +237,6 @@ def _results(context: ReportContext) -> list[dict[str, Any]]:
     return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
 
 
-def _ratio(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else math.nan
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    """Share that remains; None where nothing was released to measure it on."""
+    return part / whole if part is not None and whole else None
