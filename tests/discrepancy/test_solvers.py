@@ -178,3 +178,43 @@ def test_the_report_of_a_paper_solver_has_no_number_that_was_not_released(figure
     text = write_report(model, tmp_path / "report.html").read_text(encoding="utf-8")
     assert "nan" not in text.lower().split("</style>")[1].split("base64")[0]
     assert "weighted to look like the private ones." in " ".join(text.split())
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_certificate_is_within_the_budget_and_above_the_error(figure, solver):
+    model = DiscrepancyRegressor(**BUDGET, solver=solver, certificate=True)
+    model.fit(figure.X_public, figure.y_public, private=Private(figure.X_private))
+    assert model.guarantee_.epsilon <= 1.0
+    assert len(model.guarantee_.events) == (1 if solver == "moments" else 2)
+    error = np.mean((model.predict(figure.X_private) - figure.y_private) ** 2)
+    assert model.certificate_.bound > error
+    assert model.certificate_.discrepancy >= 0
+
+
+def test_a_certificate_is_for_coefficients_within_the_norm_bound(figure):
+    model = DiscrepancyRegressor(**BUDGET, certificate=True, norm_bound=1e-3)
+    model.fit(figure.X_public, figure.y_public, private=Private(figure.X_private))
+    assert model.certificate_ is None
+
+
+def test_printed_constants_leave_nothing_for_a_certificate(figure):
+    given = BUDGET | {"solver": "frank-wolfe", "calibration": "paper", "certificate": True}
+    with pytest.raises(ValueError, match="certificate"):
+        DiscrepancyRegressor(**given).fit(
+            figure.X_public, figure.y_public, private=Private(figure.X_private)
+        )
+
+
+def test_moments_can_minimise_both_stages_at_once(figure):
+    two, one = (
+        DiscrepancyRegressor(**BUDGET, objective=objective).fit(
+            figure.X_public, figure.y_public, private=Private(figure.X_private)
+        )
+        for objective in ("two-stage", "single-stage")
+    )
+    public = DiscrepancyRegressor(**BUDGET).fit(figure.X_public, figure.y_public)
+    errors = [
+        np.mean((m.predict(figure.X_private) - figure.y_private) ** 2) for m in (one, two, public)
+    ]
+    assert errors[0] < 0.9 * errors[2]
+    assert one.guarantee_.events == two.guarantee_.events  # both are one release

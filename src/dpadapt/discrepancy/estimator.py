@@ -16,10 +16,12 @@ from dpadapt._progress import row_progress
 from dpadapt.privacy import Cleaning, Guarantee, Private
 from dpadapt.privacy import _validate as validate
 
+from .certificate import Certificate, NoisyDiscrepancy, certify
 from .minimisation import discrepancy, minimise_discrepancy
-from .moments import release_second_moment
+from .moments import NoisyMoment, release_second_moment
 from .second_stage import shrunken_fit, weighted_ridge
 from .solvers import Choice, weigh
+from .variable_projection import variable_projection
 
 __all__ = ["AdaptationWarning", "DiscrepancyRegressor", "GuaranteeWarning"]
 
@@ -48,6 +50,7 @@ class _Adaptation:
     adapted: bool = False
     guarantee: Guarantee = field(default_factory=Guarantee)
     slopes: Array | None = None  # where the solver has coefficients of its own
+    released: NoisyMoment | NoisyDiscrepancy | None = None  # what a certificate rests on
 
 
 class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
@@ -86,6 +89,9 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         Where mirror descent puts its noise: on the d x d matrix, or on m coordinates as printed.
     iterate : {"last", "uniform", "select"}, default="last"
         Which iterate the single stage returns; "select" pays for a private choice.
+    certificate : bool, default=False
+        Also bound the error in the private population (``certificate_``). Free for "moments"; the
+        paper's solvers spend a tenth of the budget on it.
     radius : float, optional
         Bound on the norm of a private row after scaling by public mean and standard deviation;
         longer rows are shrunk to it. By default the largest norm of a public row.
@@ -124,6 +130,9 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         How far the coefficients moved from the public-only fit (0) to the weighted one (1): as far
         as the move is larger than its sampling error (James and Stein).
     guarantee_ : Guarantee
+    certificate_ : Certificate or None
+        The learning bound with every term named, if it was asked for and the coefficients are
+        within ``norm_bound``. Private labels are assumed to lie in the range of public ones.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -170,6 +179,7 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         geometry: str = "entropy",
         noise_on: str = "matrix",
         iterate: str = "last",
+        certificate: bool = False,
         radius: float | None = None,
         ridge: float = 1e-4,
         max_remaining: float = 0.25,
@@ -192,6 +202,7 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         self.geometry = geometry
         self.noise_on = noise_on
         self.iterate = iterate
+        self.certificate = certificate
         self.radius = radius
         self.ridge = ridge
         self.max_remaining = max_remaining
@@ -233,6 +244,9 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
                 options |= {"label": type(self).__name__, "progress": progress}
                 found = adapt(rows, labels, sample, cleaning, options)
         slopes, share = self._fit_weighted(rows, labels, found)
+        certificate = None
+        if sample is not None and self.certificate:
+            certificate = self._certify(rows, labels, found, slopes, cleaning, sample.n_rows)
 
         # only now: a fit that was refused must not put its guarantee beside an earlier model
         self.weights_ = found.weights
@@ -240,6 +254,7 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         self.uniform_discrepancy_ = found.uniform_discrepancy
         self.adapted_ = found.adapted
         self.guarantee_ = found.guarantee
+        self.certificate_ = certificate
         self.share_ = share
         self.coef_ = slopes[:-1] / scale
         self.intercept_ = float(_INTERCEPT * slopes[-1] - center @ self.coef_)
@@ -311,13 +326,16 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
                 AdaptationWarning,
                 stacklevel=3,
             )
-            return _Adaptation(weights, uniform, uniform, False, noisy.guarantee)
+            return _Adaptation(weights, uniform, uniform, False, noisy.guarantee, released=noisy)
         if self.objective == "two-stage":
             return _Adaptation(
-                solution.weights, solution.discrepancy, uniform, True, noisy.guarantee
+                solution.weights,
+                solution.discrepancy,
+                uniform,
+                True,
+                noisy.guarantee,
+                released=noisy,
             )
-        from .variable_projection import variable_projection
-
         both, slopes = variable_projection(
             rows,
             labels - labels.mean(),
@@ -326,7 +344,7 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
             ridge=self.ridge,
         )
         remaining = discrepancy(rows, both, noisy.matrix)
-        return _Adaptation(both, remaining, uniform, True, noisy.guarantee, slopes)
+        return _Adaptation(both, remaining, uniform, True, noisy.guarantee, slopes, noisy)
 
     def _by_paper(
         self,
@@ -349,6 +367,7 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
             geometry=self.geometry,
             noise_on=self.noise_on,
             iterate=self.iterate,
+            certificate=self.certificate,
         )
         found = weigh(choice, rows, labels - labels.mean(), private, cleaning, options)
         if found.guarantee.epsilon > options["epsilon"] * (1 + 1e-9):
@@ -360,7 +379,9 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
             )
         # as printed the single stage has coefficients of its own; a refit on its weights is better
         slopes = found.coefficients if self.calibration == "paper" else None
-        return _Adaptation(found.weights, None, None, True, found.guarantee, slopes)
+        return _Adaptation(
+            found.weights, None, None, True, found.guarantee, slopes, found.discrepancy
+        )
 
     def _fit_weighted(self, rows: Array, labels: Array, found: _Adaptation) -> tuple[Array, float]:
         """Second stage: coefficients of the scaled features, and how far they moved."""
@@ -374,6 +395,34 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         slopes = weighted_ridge(rows, labels - offset, found.weights, ridge=self.ridge)
         slopes[-1] += offset / _INTERCEPT
         return slopes, 1.0
+
+    def _certify(
+        self,
+        rows: Array,
+        labels: Array,
+        found: _Adaptation,
+        slopes: Array,
+        cleaning: Cleaning,
+        n_rows: int,
+    ) -> Certificate | None:
+        """Bound on the error in the private population; None beyond the norm bound."""
+        origin = np.zeros(len(slopes))
+        origin[-1] = labels.mean() / _INTERCEPT
+        bound = self._norm_bound(rows, labels)
+        if found.released is None or np.linalg.norm(slopes - origin) > bound:
+            return None
+        centered = labels - labels.mean()
+        return certify(
+            rows,
+            centered,
+            found.weights,
+            slopes - origin,
+            found.released,
+            radius=bound,
+            private_radius=float(np.hypot(cleaning.radius, cleaning.intercept)),
+            n_rows=n_rows,
+            label_bound=max(float(np.abs(centered).max()), 1e-12),
+        )
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict labels.

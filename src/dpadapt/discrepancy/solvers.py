@@ -6,13 +6,15 @@ guarantee. "moments" is not here: its one release is :mod:`.moments`, and all el
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dpadapt.privacy import Cleaning, Guarantee, Private, SecondMoment
+from dpadapt.privacy import Cleaning, Guarantee, Private, Request, SecondMoment
 from dpadapt.privacy import _validate as validate
 
+from .certificate import NoisyDiscrepancy, discrepancy_request, release_discrepancy
 from .frank_wolfe import FrankWolfe
 from .mirror_descent import MirrorDescent
 from .parameters import (
@@ -51,6 +53,7 @@ class Choice:
     geometry: str = "entropy"
     noise_on: str = "matrix"
     iterate: str = "last"
+    certificate: bool = False
 
     def __post_init__(self) -> None:
         validate.choice("solver", self.solver, tuple(_SOLVERS))
@@ -60,6 +63,11 @@ class Choice:
                 validate.positive(name, getattr(self, name))
         if self.steps is not None:
             validate.count("steps", self.steps)
+        if self.certificate and self.calibration == "paper":
+            raise ValueError(
+                "certificate needs a release of its own, for which the printed constants leave no "
+                "budget; take calibration='tight'."
+            )
         if self.mu is not None and self.smoothing != "softmax":
             raise ValueError(
                 "mu is the sharpness of smoothing='softmax'; leave it out for 'p-norm'."
@@ -73,11 +81,15 @@ class Choice:
 
 
 class Weighed(NamedTuple):
-    """Weights of the public rows, coefficients where the solver has its own, and the cost."""
+    """Weights of the public rows, coefficients where the solver has its own, and the cost.
+
+    ``discrepancy`` is that of the weights, released with noise, where a certificate was asked for.
+    """
 
     weights: Array
     coefficients: Array | None
     guarantee: Guarantee
+    discrepancy: NoisyDiscrepancy | None
 
 
 def weigh(
@@ -167,9 +179,25 @@ def _run(
 ) -> Weighed:
     with private.open(**session) as opened:
         request = algorithm.request(opened, facts.query, calibration=choice.calibration)
-        (grant,) = opened.plan(request)
-        weights = algorithm.release(opened, grant, opened.hide(facts.query))
-    return Weighed(weights, None, opened.guarantee)
+        grant, *paid = opened.plan(request, *_certificate_request(choice, facts, request))
+        moment = opened.hide(facts.query)
+        weights = algorithm.release(opened, grant, moment)
+        noisy = [release_discrepancy(opened, each, moment, facts.X, weights) for each in paid]
+    return Weighed(weights, None, opened.guarantee, noisy[0] if noisy else None)
+
+
+def _certificate_request(
+    choice: Choice, facts: PublicFacts, request: Request
+) -> tuple[Request, ...]:
+    """Ask for the discrepancy with a tenth of the budget (in zCDP), if a certificate is wanted.
+
+    K selections of weight 1 cost K/8 and K Gaussian releases K/2, one Gaussian of weight w w^2/2.
+    """
+    if not choice.certificate:
+        return ()
+    steps = request.count / (4 if request.mechanism == "noisy-argmin" else 1)
+    weight = math.sqrt(steps) / 3
+    return (discrepancy_request(facts.query, facts.n_rows, weight, rows=facts.X),)
 
 
 def _single_stage(
@@ -187,9 +215,13 @@ def _single_stage(
     algorithm = SingleStage(objective, tuned.steps, tuned.step_size, output=choice.iterate)
     with private.open(**session) as opened:
         requests = algorithm.requests(opened, facts.query, calibration=choice.calibration)
-        grants = opened.plan(*requests)
-        weights, coefficients = algorithm.release(opened, grants, opened.hide(facts.query))
-    return Weighed(weights, coefficients, opened.guarantee)
+        extra = _certificate_request(choice, facts, requests[0])
+        grants = opened.plan(*requests, *extra)
+        moment = opened.hide(facts.query)
+        weights, slopes = algorithm.release(opened, grants[: len(requests)], moment)
+        paid = grants[len(requests) :]
+        noisy = [release_discrepancy(opened, each, moment, facts.X, weights) for each in paid]
+    return Weighed(weights, slopes, opened.guarantee, noisy[0] if noisy else None)
 
 
 _Solver = Callable[[Choice, PublicFacts, Array, Private, dict[str, Any]], Weighed]

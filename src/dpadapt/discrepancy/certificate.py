@@ -1,0 +1,363 @@
+r"""A bound on the error in the private population, for the model at hand: every term named.
+
+With probability 1 - beta, for all coefficients :math:`\|w\| \le \Lambda` and all weights q of the
+public rows at once, L(P, w) -- the expected squared loss in the private population -- is at most
+
+.. math:: \underbrace{\sum_i q_i (w \cdot x_i - y_i)^2}_{\text{weighted loss}}
+   + \underbrace{4 \Lambda^2 \|\hat M(q)\|_2}_{\text{discrepancy}}
+   + \underbrace{4 \Lambda^2 s_\beta}_{\text{noise}}
+   + \underbrace{\gamma\, \eta_H}_{\text{labels}}
+   + \underbrace{4 \sqrt B\, \Lambda r / \sqrt n}_{\text{complexity}}
+   + \underbrace{B \sqrt{\log(2 / \beta) / 2n}}_{\text{deviation}},
+   \qquad B = (\Lambda r + Y)^2.
+
+**Assumptions.** The n private rows are independent draws from P, *as they enter the session*: P is
+the population of cleaned rows z (clipped, scaled, intercept included), :math:`\|z\| \le r`. Private
+labels, which nobody has seen, are at most Y in size. :math:`\Lambda`, r and Y were fixed before
+looking at private data. :math:`\eta_H`, the smallest :math:`\max_S |y - h_0| + \max_T |y - h_0|`
+over :math:`h_0` in the ball, is the caller's: no data can tell it; it is 0 where one linear
+function of norm :math:`\Lambda` gives all labels, public and private.
+
+**Proof.** Let T be the private sample.
+
+1. *Complexity and deviation.* With probability :math:`1 - \beta_1`, for all w, :math:`L(P, w) \le
+   L(T, w) + 2 R_n(\ell \circ H) + B \sqrt{\log(1/\beta_1) / 2n}` (symmetrisation; McDiarmid, the
+   loss lies in [0, B]). It is :math:`2 \sqrt B`-Lipschitz in the prediction, so by Talagrand's
+   contraction :math:`R_n(\ell \circ H) \le 2 \sqrt B R_n(H) \le 2 \sqrt B \Lambda r / \sqrt n`.
+   (The paper prints :math:`2 B R_n(H)` in all: too small for B < 4.)
+2. *Labels.* :math:`(h - y)^2 - (h - h_0)^2 = (h_0 - y)(2h - y - h_0)`, and the last factor is at
+   most :math:`\gamma = Y + 3 \Lambda r` in size (the larger of r, Y and their public counterparts).
+   Replacing y by :math:`h_0` in T and back in the public sample costs :math:`\gamma \eta_H`. (The
+   paper drops :math:`\gamma`.)
+3. *Discrepancy.* For labels :math:`h_0`, loss on T minus weighted public loss is
+   :math:`(w - w_0)^T M(q) (w - w_0) \le 4 \Lambda^2 \lambda_{max}(M(q))_+`.
+4. *Noise.* For a released matrix :math:`\hat M = M_0 + s_0 N`, :math:`\lambda_{max}(M(q)) \le
+   \|\hat M(q)\|_2 + s_0 \lambda_{max}(-N)` whatever q is. :math:`E \lambda_{max}(-N) \le \sqrt{2d}`
+   (Sudakov and Fernique: :math:`\|uu^T - vv^T\|_F^2 \le 2 \|u - v\|^2`), and
+   :math:`\lambda_{max}` is 1-Lipschitz in the Frobenius norm, in which N is isotropic: it exceeds
+   :math:`\sqrt{2d} + \sqrt{2 \log(1/\beta_2)}` with probability at most :math:`\beta_2`. A known
+   entry, exact instead of noisy, makes the mean and the Lipschitz constant no larger (Jensen). For
+   a released number :math:`\|M(q)\|_2 + s Z`, :math:`s_\beta` is s times the normal quantile of
+   :math:`1 - \beta_2`.
+5. *Union.* The sampling event of 1 and the noise event of 4 fail with probability
+   :math:`\beta_1 + \beta_2 = \beta` at most: half each, or all of it on 1 if there is no noise.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from dpadapt.privacy import Grant, Hidden, Request, SecondMoment, Session
+from dpadapt.privacy import _validate as validate
+
+from .minimisation import discrepancy
+from .moments import NoisyMoment
+from .smoothing import Array, Bounds
+
+__all__ = [
+    "Certificate",
+    "NoisyDiscrepancy",
+    "Term",
+    "certify",
+    "discrepancy_request",
+    "release_discrepancy",
+]
+
+_ROUNDING = 1e-9  # how far weights may miss the simplex, and coefficients their ball
+
+_MEANINGS = {
+    "weighted_loss": "squared error on the public rows, with the weights that were found",
+    "discrepancy": "how far the weighted public rows are from the private ones, as released",
+    "noise": "what the privacy noise may hide of that distance",
+    "labels": "how far public and private labels may follow different rules, as stated",
+    "complexity": "what the best of all models of this norm may owe to chance",
+    "deviation": "what the private sample may differ from its population by chance",
+}
+
+
+class Term(NamedTuple):
+    """One part of the bound.
+
+    Examples
+    --------
+    >>> Term(0.25, "squared error on the public rows").value
+    0.25
+    """
+
+    value: float
+    meaning: str
+
+
+class NoisyDiscrepancy(NamedTuple):
+    """A released spectral norm of M(q), and the standard deviation of its noise.
+
+    Examples
+    --------
+    >>> NoisyDiscrepancy(value=0.02, scale=0.001).scale
+    0.001
+    """
+
+    value: float
+    scale: float
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A bound on the expected squared error in the private population; see this module.
+
+    Parameters
+    ----------
+    weighted_loss, discrepancy, noise, labels, complexity, deviation : float
+        The terms; :meth:`terms` says what they are.
+    confidence : float
+        Probability with which the bound holds, over the private sample and the noise.
+    ceiling : float
+        B, the largest loss that the stated bounds allow at all.
+
+    Examples
+    --------
+    >>> certificate = Certificate(0.01, 0.02, 0.01, 0.0, 0.1, 0.06, confidence=0.95, ceiling=4.0)
+    >>> round(certificate.bound, 6)
+    0.2
+    >>> print(certificate)
+    With 95% confidence, the expected squared error in the private population is at most 0.2.
+      weighted loss  0.01  squared error on the public rows, with the weights that were found
+      discrepancy    0.02  how far the weighted public rows are from the private ones, as released
+      noise          0.01  what the privacy noise may hide of that distance
+      labels            0  how far public and private labels may follow different rules, as stated
+      complexity      0.1  what the best of all models of this norm may owe to chance
+      deviation      0.06  what the private sample may differ from its population by chance
+    """
+
+    weighted_loss: float
+    discrepancy: float
+    noise: float
+    labels: float
+    complexity: float
+    deviation: float
+    confidence: float
+    ceiling: float
+
+    @property
+    def bound(self) -> float:
+        """Sum of the terms."""
+        return math.fsum(term.value for term in self.terms().values())
+
+    @property
+    def informative(self) -> bool:
+        """Whether the bound says more than the stated bounds on rows, labels and norm do."""
+        return self.bound < self.ceiling
+
+    def terms(self) -> dict[str, Term]:
+        """Every term by its name: value, and meaning in one line."""
+        return {name: Term(getattr(self, name), text) for name, text in _MEANINGS.items()}
+
+    def __str__(self) -> str:
+        wide = max(len(value) for _, value, _ in self._shown())
+        lines = [f"  {name:<13}  {value:>{wide}}  {text}" for name, value, text in self._shown()]
+        return "\n".join([self._sentence(), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{name}</td><td>{value}</td><td>{html.escape(text)}</td></tr>"
+            for name, value, text in self._shown()
+        )
+        return f"<p>{html.escape(self._sentence())}</p><table>{rows}</table>"
+
+    def _shown(self) -> list[tuple[str, str, str]]:
+        return [(n.replace("_", " "), f"{t.value:.3g}", t.meaning) for n, t in self.terms().items()]
+
+    def _sentence(self) -> str:
+        said = (
+            f"With {100 * self.confidence:.4g}% confidence, the expected squared error in the "
+            f"private population is at most {self.bound:.3g}."
+        )
+        if self.informative:
+            return said
+        return (
+            f"{said} That says nothing: rows, labels and coefficients within their bounds never "
+            f"give more than {self.ceiling:.3g}."
+        )
+
+
+def certify(
+    rows: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    coefficients: npt.ArrayLike,
+    released: NoisyMoment | tuple[float, float],
+    *,
+    radius: float,
+    private_radius: float,
+    n_rows: int,
+    label_bound: float,
+    label_difference: float = 0.0,
+    confidence: float = 0.95,
+) -> Certificate:
+    r"""Bound the model's error in the private population, from public and released facts: free.
+
+    Parameters
+    ----------
+    rows : array-like of shape (m, d)
+        Public rows, scaled and with an intercept column, as the moment was.
+    labels : array-like of shape (m,)
+    weights : array-like of shape (m,)
+        q, in the simplex.
+    coefficients : array-like of shape (d,)
+        w, of norm ``radius`` at most.
+    released : NoisyMoment or (value, scale)
+        The released moment, or the pair of :func:`release_discrepancy` for these weights.
+    radius : float
+        :math:`\Lambda`, fixed beforehand: not the norm of coefficients that private data moved.
+    private_radius : float
+        r, bound on a cleaned private row with its intercept, the root of ``query.magnitude``.
+    n_rows : int
+        n.
+    label_bound : float
+        Y, bound on private labels.
+    label_difference : float, default=0
+        :math:`\eta_H`; 0 states that one linear function of norm ``radius`` gives all labels.
+    confidence : float, default=0.95
+        1 - beta.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Guarantee
+    >>> moment = NoisyMoment(np.diag([0.7, 0.3]), scale=1e-5, guarantee=Guarantee())
+    >>> certificate = certify(
+    ...     np.eye(2), [0.5, -0.5], [0.7, 0.3], [0.5, -0.5], moment,
+    ...     radius=1.0, private_radius=1.0, n_rows=10**6, label_bound=1.0,
+    ... )
+    >>> round(certificate.complexity, 6), round(certificate.bound, 3)
+    (0.008, 0.014)
+    """
+    X = _array("rows", rows, (None, None))
+    y, q = _array("labels", labels, (len(X),)), _simplex(weights, len(X))
+    w = _array("coefficients", coefficients, (X.shape[1],))
+    reach = validate.positive("radius", radius)
+    r = validate.positive("private_radius", private_radius)
+    Y = validate.non_negative("label_bound", label_bound)
+    difference = validate.non_negative("label_difference", label_difference)
+    n, beta = validate.count("n_rows", n_rows), 1 - validate.fraction("confidence", confidence)
+    if np.linalg.norm(w) > reach * (1 + _ROUNDING):
+        raise ValueError(f"coefficients must have a norm of at most radius, {reach:.6g}.")
+
+    distance, noise, failure = _private_part(released, X, q, beta)
+    ceiling = (reach * r + Y) ** 2
+    longest = max(r, float(np.linalg.norm(X, axis=1).max()))
+    spread = max(Y, float(np.abs(y).max())) + 3 * reach * longest
+    return Certificate(
+        weighted_loss=float(q @ (X @ w - y) ** 2),
+        discrepancy=4 * reach**2 * distance,
+        noise=4 * reach**2 * noise,
+        labels=spread * difference,
+        complexity=4 * math.sqrt(ceiling) * reach * r / math.sqrt(n),
+        deviation=ceiling * math.sqrt(math.log(1 / failure) / (2 * n)),
+        confidence=float(confidence),
+        ceiling=ceiling,
+    )
+
+
+def discrepancy_request(
+    query: SecondMoment, n_rows: int, weight: float = 1.0, *, rows: npt.ArrayLike
+) -> Request:
+    r"""Ask for a Gaussian release of :math:`\|M(q)\|_2`, for solvers that release no moment.
+
+    Replacing x by x' moves M(q) by :math:`(x x^T - x' x'^T) / n`, which lies between
+    :math:`-x' x'^T / n` and :math:`x x^T / n`: the norm moves by :math:`r^2 / n` at most (attained
+    where the public weights sit at zero and x' = 0), and by what rounding adds.
+
+    Parameters
+    ----------
+    query : SecondMoment
+    n_rows : int
+        Number of private rows, ``session.n_rows``.
+    weight : float, default=1
+        Share of the budget, relative to the other requests of the plan.
+    rows : array-like of shape (m, d)
+        Public rows, whose size decides what rounding may add.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning
+    >>> request = discrepancy_request(SecondMoment(Cleaning(radius=2.0)), 100, rows=np.eye(2))
+    >>> round(request.sensitivity, 6)
+    0.04
+    """
+    X, r = _array("rows", rows, (None, None)), math.sqrt(query.magnitude)
+    longest = max(r, float(np.linalg.norm(X, axis=1).max()))  # zero rows need no rule of their own
+    move = Bounds(r, longest, validate.count("n_rows", n_rows)).move
+    return Request("gaussian", "discrepancy", move, weight=validate.positive("weight", weight))
+
+
+def release_discrepancy(
+    session: Session, grant: Grant, moment: Hidden, rows: npt.ArrayLike, weights: npt.ArrayLike
+) -> NoisyDiscrepancy:
+    """Release the discrepancy of given weights; trades the grant of :func:`discrepancy_request`.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> query, rows = SecondMoment(Cleaning(radius=1.0)), np.eye(2)
+    >>> with Private([[1.0, 0.0]] * 10_000).open(epsilon=1.0, delta=1e-6) as session:
+    ...     (grant,) = session.plan(discrepancy_request(query, session.n_rows, rows=rows))
+    ...     found = release_discrepancy(session, grant, session.hide(query), rows, [0.5, 0.5])
+    >>> bool(abs(found.value - 0.5) < 8 * found.scale), bool(found.scale < 0.001)
+    (True, True)
+    """
+    X = _array("rows", rows, (None, None))
+    q = _simplex(weights, len(X))
+    if moment.shape != (X.shape[1], X.shape[1]):
+        raise ValueError(f"rows must have the {moment.shape[0]} columns of the private moment.")
+    # the moment's own sensitivity never exceeds root 2 times this one, if the facts are the same
+    if moment.sensitivity > math.sqrt(2) * grant.request.sensitivity:
+        raise ValueError("grant was asked for with another number of rows, or another radius.")
+    value = session.gaussian(grant, moment, lambda known: discrepancy(X, q, known))
+    return NoisyDiscrepancy(float(value), grant.scale)
+
+
+def _private_part(
+    released: NoisyMoment | tuple[float, float], X: Array, q: Array, beta: float
+) -> tuple[float, float, float]:
+    """Discrepancy, what noise may hide of it, and beta's share for the sampling event."""
+    d = X.shape[1]
+    if isinstance(released, NoisyMoment):
+        distance = discrepancy(X, q, _array("released", released.matrix, (d, d)))
+        scale = released.scale
+    else:
+        pair = _array("released", released, (2,))
+        distance, scale = max(0.0, float(pair[0])), float(pair[1])
+    if validate.non_negative("released scale", scale) == 0:
+        return distance, 0.0, beta
+    share = beta / 2
+    if isinstance(released, NoisyMoment):
+        quantile = math.sqrt(2 * d) + math.sqrt(2 * math.log(1 / share))
+    else:
+        quantile = -float(ndtri(share))
+    return distance, scale * quantile, share
+
+
+def _simplex(weights: npt.ArrayLike, m: int) -> Array:
+    q = _array("weights", weights, (m,))
+    if q.min() < 0 or abs(q.sum() - 1) > _ROUNDING:
+        raise ValueError("weights must not be negative, and must sum to 1.")
+    return q
+
+
+def _array(name: str, values: npt.ArrayLike, shape: tuple[int | None, ...]) -> Array:
+    """Finite float64 array of this shape (None: any size but 0), or an error that names it."""
+    array = np.asarray(values, dtype=np.float64)
+    fits = array.ndim == len(shape) and all(
+        size == (wanted or max(size, 1)) for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits or not np.isfinite(array).all():
+        wanted = tuple("any" if size is None else size for size in shape)
+        raise ValueError(f"{name} must be finite numbers of shape {wanted}; got {array.shape}.")
+    return array
