@@ -27,7 +27,7 @@ from .parameters import (
 from .single_stage import AdaptationObjective, SingleStage
 from .smoothing import Array, PNorm, Smoothing, Softmax
 
-__all__ = ["Choice", "Weighed", "weigh"]
+__all__ = ["Choice", "weigh"]
 
 
 @dataclass(frozen=True)
