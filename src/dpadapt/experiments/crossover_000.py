@@ -1,0 +1,123 @@
+"""Where the release of one noisy matrix must lose to Frank-Wolfe, if it does.
+
+Noise on a matrix of d x d numbers has a spectral norm that grows with sqrt(d), the noise of
+Frank-Wolfe's vertices grows with log m only. By the bounds the matrix loses once d is above about
+(n epsilon)^(4/3): so d is varied at small n epsilon.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpadapt.discrepancy.frank_wolfe import FrankWolfe
+from dpadapt.discrepancy.minimisation import discrepancy, minimise_discrepancy
+from dpadapt.discrepancy.moments import release_second_moment
+from dpadapt.discrepancy.parameters import PublicFacts, frank_wolfe_parameters
+from dpadapt.privacy import Cleaning, Private, SecondMoment
+
+from .data_000 import figure_data
+from .runs import Options, run_cells
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["CrossoverCell", "run_crossover", "run_crossover_cell"]
+
+DELTA = 1 / 8000
+PUBLIC_ROWS = 500
+PASSES = 40  # over the public rows, at most
+SETTINGS = ((100, 0.1), (300, 1 / 3), (1000, 1.0))  # (n, epsilon): n epsilon is 10, 100, 1000
+# repeats for each d: a step costs d^3, and the last setting takes the most steps
+REPEATS = {10: 10, 50: 10, 200: 10, 400: 5, 800: 3, 2000: 1}
+LAST_REPEATS = {10: 10, 50: 10, 200: 3, 400: 1, 800: 1, 2000: 0}
+QUICK_DIMENSIONS = (10, 50)
+
+
+@dataclass(frozen=True)
+class CrossoverCell:
+    """One draw of the data.
+
+    Examples
+    --------
+    >>> CrossoverCell(d=10, n=100, epsilon=0.1, repeat=0).d
+    10
+    """
+
+    d: int
+    n: int
+    epsilon: float
+    repeat: int
+
+
+def run_crossover_cell(cell: CrossoverCell) -> list[dict[str, Any]]:
+    """Discrepancy of uniform weights, of ours and of tight Frank-Wolfe with its own mu and K.
+
+    Examples
+    --------
+    >>> lines = run_crossover_cell(CrossoverCell(d=10, n=1000, epsilon=1.0, repeat=0))
+    >>> found = {line["method"]: line["discrepancy"] for line in lines}
+    >>> found["moments"] < found["Frank-Wolfe, tight, own K"] < found["uniform weights"]
+    True
+    """
+    rng = np.random.default_rng([cell.repeat, cell.n, cell.d])
+    data = figure_data(rng, cell.n, PUBLIC_ROWS, cell.d)
+    X, private = data.X_public, Private(data.X_private)
+    truth = data.X_private.T @ data.X_private / cell.n
+    cleaning = Cleaning(radius=float(np.linalg.norm(X, axis=1).max()))
+    query = SecondMoment(cleaning)
+    session: dict[str, Any] = {
+        "epsilon": cell.epsilon,
+        "delta": DELTA,
+        "noise": "seeded",
+        "random_state": cell.repeat,
+    }
+
+    def line(method: str, weights: Any, start: float, steps: int) -> dict[str, Any]:
+        return {
+            "d": cell.d,
+            "n": cell.n,
+            "epsilon": cell.epsilon,
+            "repeat": cell.repeat,
+            "method": method,
+            "discrepancy": discrepancy(X, weights, truth),
+            "steps": steps,
+            "seconds": time.perf_counter() - start,
+        }
+
+    start = time.perf_counter()
+    lines = [line("uniform weights", np.full(len(X), 1 / len(X)), start, 0)]
+    start = time.perf_counter()
+    noisy = release_second_moment(private, cleaning, **session)
+    solution = minimise_discrepancy(X, noisy.matrix, tolerance=noisy.noise_floor, max_iter=PASSES)
+    lines.append(line("moments", solution.weights, start, solution.iterations))
+    start = time.perf_counter()
+    chosen = frank_wolfe_parameters(PublicFacts(X, query, cell.n, cell.epsilon, DELTA))
+    algorithm = FrankWolfe(X, chosen.smoothing, chosen.steps)
+    with private.open(**session) as opened:
+        (grant,) = opened.plan(algorithm.request(opened, query))
+        weights = algorithm.release(opened, grant, opened.hide(query))
+    return [*lines, line("Frank-Wolfe, tight, own K", weights, start, chosen.steps)]
+
+
+def run_crossover(options: Options) -> pd.DataFrame:
+    """Vary d at three sizes of n epsilon.
+
+    Examples
+    --------
+    >>> table = run_crossover(Options(repeats=1, quick=True))
+    >>> sorted(set(table["d"]))
+    [10, 50]
+    """
+    cells = [
+        CrossoverCell(d, n, epsilon, repeat)
+        for d in (QUICK_DIMENSIONS if options.quick else REPEATS)
+        for n, epsilon in (SETTINGS[-1:] if options.quick else SETTINGS)
+        for repeat in range(
+            min(options.repeats, (LAST_REPEATS if (n, epsilon) == SETTINGS[-1] else REPEATS)[d])
+        )
+    ]
+    return run_cells(run_crossover_cell, cells, options, "crossover")
