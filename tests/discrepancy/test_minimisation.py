@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from dpadapt.discrepancy.minimisation import minimise_discrepancy
+from dpadapt.discrepancy._dual import Level, Source, Tilted
+from dpadapt.discrepancy._dual_solvers import newton, quasi_newton
+from dpadapt.discrepancy.minimisation import DiscrepancySolution, minimise_discrepancy
 
 
 def moment(X, weights):
@@ -54,9 +56,10 @@ def check_certificate(solution, X, target, gap):
     assert abs(solution.weights.sum() - 1) <= 1e-12
     achieved = spectral(target - moment(X, solution.weights))
     assert solution.discrepancy == pytest.approx(achieved, abs=1e-10)
-    excess = solution.discrepancy - solution.lower_bound
-    allowed = gap * max(solution.lower_bound, solution.uniform_discrepancy / 10)
-    assert excess <= allowed * (1 + 1e-9) + 1e-12
+    rounding = 1e-12 * max(1.0, 1 / solution.uniform_discrepancy)
+    assert solution.gap <= gap * (1 + 1e-9) + rounding
+    excess = achieved - solution.lower_bound
+    assert solution.gap * solution.uniform_discrepancy == pytest.approx(excess, abs=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -157,13 +160,117 @@ def test_rows_of_zeros_and_negative_target():
         check_certificate(solution, X, -np.eye(2), 0.01)
 
 
-def test_interior_target_is_reached():
-    """With more rows than moments the minimum is zero; one pass budget must get close to it."""
-    rng = np.random.default_rng(8)
-    X = rng.normal(size=(1000, 10)) / 4
-    target = moment(X, rng.dirichlet(np.full(1000, 0.5)))
-    solution = minimise_discrepancy(X, target)
-    assert solution.discrepancy <= 0.001 * solution.uniform_discrepancy
+def reachable(m, d, seed=8):
+    """Return rows and a moment that some weights of theirs match: the minimum is zero."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(m, d)) / 4
+    weights = rng.exponential(size=m)
+    return X, moment(X, weights / weights.sum())
+
+
+@pytest.mark.parametrize(("m", "d"), [(1000, 5), (4000, 11), (6000, 30)])
+def test_reachable_target_is_matched_to_nine_digits_in_few_passes(m, d):
+    X, target = reachable(m, d)
+    solution = minimise_discrepancy(X, target, gap=1e-9, max_iter=300)
+    assert solution.lower_bound == 0
+    assert spectral(target - moment(X, solution.weights)) <= 1e-9 * solution.uniform_discrepancy
+
+
+def test_maximum_entropy_weights_of_a_reachable_target():
+    """Of all weights that match, the tilted ones are nearest to uniform, so nearer than these."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(2000, 4)) / 2
+    given = rng.exponential(size=2000)
+    given /= given.sum()
+    found = minimise_discrepancy(X, moment(X, given), gap=1e-8).weights
+    assert found @ np.log(2000 * found) < 0.1 * (given @ np.log(2000 * given))
+
+
+def test_unreachable_target_is_certified_in_few_passes():
+    """Few rows carry the weight: the preconditioner must know them."""
+    X, target = shifted(0, m=1000, d=20)
+    solution = minimise_discrepancy(X, target, gap=1e-3, max_iter=400)
+    assert solution.lower_bound > 0.05 * solution.uniform_discrepancy
+    check_certificate(solution, X, target, 1e-3)
+
+
+def test_minimum_that_thousands_of_rows_share_is_certified():
+    """Between the two: fewer rows than products have the weight, and L-BFGS takes over."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(5000, 39)), np.ones(5000)])
+    T = np.column_stack([rng.normal(0.12, 0.75, size=(5000, 39)), np.ones(5000)])
+    target = T.T @ T / 5000
+    solution = minimise_discrepancy(X, target, gap=0.01, max_iter=600)
+    assert solution.lower_bound > 0
+    check_certificate(solution, X, target, 0.01)
+
+
+@pytest.mark.parametrize("solver", [newton, quasi_newton])
+def test_either_solver_reaches_a_level_and_notices_an_impossible_one(solver):
+    X, target = shifted(0, m=200, d=4)
+    source = Source(X, target)
+    uniform = Tilted(source, np.zeros_like(target))
+    start = Tilted(source, uniform.residual)
+    least = minimise_discrepancy(X, target, gap=1e-5).lower_bound / source.unit**2
+    step = 0.2 * (uniform.discrepancy - least)
+    above = Level(least + step, 0.0, np.inf, 0.1 * step, True, 200)
+    assert above.solved_by(solver(source, start, above).best)
+    X, target = shifted(0, m=60, d=8)
+    source = Source(X, target)
+    uniform = Tilted(source, np.zeros_like(target))
+    start = Tilted(source, uniform.residual)
+    least = minimise_discrepancy(X, target, gap=1e-4).lower_bound / source.unit**2
+    below = Level(0.8 * least, 0.0, np.inf, 0.05 * least, False, 400)
+    assert least > 0
+    assert below.aim < solver(source, start, below).lower <= least * (1 + 1e-3)
+
+
+def test_single_precision_products_lose_no_digits(monkeypatch):
+    X, target = reachable(3000, 12)
+    monkeypatch.setattr("dpadapt.discrepancy._dual._LARGE", 1)
+    assert Source(X, target).coarse.dtype == np.float32
+    solution = minimise_discrepancy(X, target, gap=1e-9, max_iter=300)
+    assert spectral(target - moment(X, solution.weights)) <= 1e-9 * solution.uniform_discrepancy
+
+
+@pytest.mark.slow
+def test_largest_size_reaches_the_default_gap():
+    X, target = reachable(100_000, 200)
+    solution = minimise_discrepancy(X, target, max_iter=200)
+    check_certificate(solution, X, target, 0.001)
+
+
+def test_the_gap_is_the_part_of_the_uniform_discrepancy_not_known_to_be_needed():
+    given = {"weights": np.ones(1), "tilt": np.zeros((1, 1)), "iterations": 1}
+    solution = DiscrepancySolution(
+        discrepancy=3.0, lower_bound=1.0, uniform_discrepancy=4.0, **given
+    )
+    assert solution.gap == 0.5
+    perfect = DiscrepancySolution(
+        discrepancy=0.0, lower_bound=0.0, uniform_discrepancy=0.0, **given
+    )
+    assert perfect.gap == 0
+
+
+def test_search_ends_when_the_minimum_is_known_to_exceed_the_limit():
+    X, target = shifted(0, m=60, d=8)
+    patient = minimise_discrepancy(X, target)
+    hasty = minimise_discrepancy(X, target, give_up=0.5 * patient.lower_bound)
+    assert 0.5 * patient.lower_bound < hasty.lower_bound <= patient.discrepancy
+    assert hasty.iterations < patient.iterations
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_badly_scaled_and_repeated_columns_keep_the_certificate_valid(seed):
+    rng = np.random.default_rng(seed)
+    m, d = int(rng.choice([3, 50, 1000])), 3
+    X = rng.normal(size=(m, d)) * [0.01, 1.0, 100.0]
+    X[:, 1] = X[:, 0]
+    target = noisy(moment(X, rng.dirichlet(np.ones(m))), 100.0, seed)
+    solution = minimise_discrepancy(X, target, max_iter=200)
+    assert solution.lower_bound <= solution.discrepancy * (1 + 1e-9)
+    assert solution.discrepancy <= solution.uniform_discrepancy
+    assert (solution.tilt == solution.tilt.T).all()
 
 
 def test_too_few_iterations_keep_the_certificate_valid():

@@ -23,26 +23,20 @@ Every tilt certifies two things, whatever the optimiser did:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import OptimizeResult, minimize
 
-Array = npt.NDArray[np.float64]
+from ._dual import Array, Found, Level, Source, Tilted, norm
+from ._dual_solvers import concentrated, newton, quasi_newton
 
 _ROUNDING = 1e-12  # a discrepancy this small, relative to the moments, is a rounding error
-_BLOCK = 4096  # rows per matrix product: the temporaries stay in the processor's cache
-_MEMORY = 20  # curvature pairs kept by L-BFGS
 # The next level's place between the lower bound and the best discrepancy, after a level that was
 # reached and after one that was proved impossible.
-_AFTER_SUCCESS, _AFTER_FAILURE = 0.5, 0.8
+_AFTER_SUCCESS, _AFTER_FAILURE = 0.3, 0.8
 _SLACK = 0.15  # of a level's room: what is given away to stop the optimiser early
-_SMOOTHING = 0.2  # smoothing of the trace norm, relative to the tilt's mean |eigenvalue|
-_CURVATURE = 3.0  # curvature of the smoothed trace norm, relative to 1 / mean |eigenvalue|
-_FIRST_TILT = 10.0  # the first guess moves no log-weight by more than this
+_FIRST_TILT = 1.0  # the first guess moves no log-weight by more than this
 
 
 @dataclass(frozen=True)
@@ -79,13 +73,23 @@ class DiscrepancySolution:
     tilt: Array
     iterations: int
 
+    @property
+    def gap(self) -> float:
+        """The certified excess over the minimum, as a fraction of the uniform discrepancy.
+
+        Where the minimum is zero this is the part of the discrepancy that is left.
+        """
+        if self.uniform_discrepancy == 0:
+            return 0.0
+        return (self.discrepancy - self.lower_bound) / self.uniform_discrepancy
+
 
 def minimise_discrepancy(
     X: npt.ArrayLike,
     target_moment: npt.ArrayLike,
     *,
     tolerance: float = 0.0,
-    gap: float = 0.01,
+    gap: float = 0.001,
     give_up: float = np.inf,
     max_iter: int = 1000,
 ) -> DiscrepancySolution:
@@ -100,13 +104,15 @@ def minimise_discrepancy(
     tolerance : float, default=0.0
         A discrepancy this small is good enough. With Gaussian noise of scale s on
         :math:`M_0` it is pointless to go much below :math:`s\sqrt{2d}`.
-    gap : float, default=0.01
+    gap : float, default=0.001
         Stop when the discrepancy is certified to exceed the minimum by at most this fraction
-        of the minimum, or of a tenth of the uniform weights' discrepancy if that is larger.
+        of the uniform weights' discrepancy: :attr:`DiscrepancySolution.gap` is then no larger,
+        unless `tolerance`, `give_up` or `max_iter` ended the search first.
     give_up : float, default=inf
         Stop as soon as the minimum is certified to be larger than this.
     max_iter : int, default=1000
-        Greatest number of passes over the rows. The certificate is valid even if it is reached.
+        Greatest number of passes over the rows, but for the few that end a step. The certificate
+        is valid even if it is reached.
 
     Returns
     -------
@@ -115,10 +121,12 @@ def minimise_discrepancy(
 
     Notes
     -----
-    A pass costs two m x d x d products. Each level is solved by L-BFGS on the dual, scaled by the
-    variances of the products x_k x_l in the eigenbasis of the public moment, with the trace norm
-    smoothed to :math:`Tr (L^2 + e^2 I)^{1/2}`; a level below the minimum is recognised by the
-    lower bound that rises above it.
+    A pass costs two m x d x d products. Where the rows can match the target exactly, Newton steps
+    on the dual do so in some 10 to 20 passes for each factor of 4 in the discrepancy: 1e-9 of the
+    uniform discrepancy took about 200 passes (m = 4,000, d = 11). Where they cannot, a level below
+    the minimum is recognised by the lower bound that rises above it. If a few hundred rows carry
+    the weight there, this is as quick; if thousands do, but fewer than the d(d+1)/2 products, it
+    takes hundreds of passes, by L-BFGS.
 
     Examples
     --------
@@ -133,27 +141,41 @@ def minimise_discrepancy(
     """
     if not gap > 0:
         raise ValueError(f"gap must be positive, got {gap!r}")
-    source = _Source.rotated(np.asarray(X, dtype=float), np.asarray(target_moment, dtype=float))
-    uniform = best = _Tilted(source, np.zeros_like(source.target))
+    source = Source(np.asarray(X, dtype=float), np.asarray(target_moment, dtype=float))
+    unit = source.unit**2
+    uniform = best = Tilted(source, np.zeros_like(source.target))
     direction = _worst_direction(uniform.residual)
-    forms = source.forms(direction)
-    lower, passes = max(0.0, float(np.vdot(direction, source.target) - forms.max())), 3
-    floor = max(tolerance, _ROUNDING * (_norm(source.target) + _norm(source.moment(best.weights))))
+    lower = max(0.0, float(np.vdot(direction, source.target) - source.forms(direction).max()))
+    moments = norm(source.target) + norm(source.target - uniform.residual)
+    floor = max(tolerance / unit, _ROUNDING * moments)
+    allowed = gap * uniform.discrepancy
+    passes, place = 3, _AFTER_SUCCESS
+    quick = True  # whether Newton steps solved the last level
 
-    def goal() -> float:
-        return max(floor, lower + gap * max(lower, uniform.discrepancy / 10))
+    def next_level() -> Level:
+        goal = max(floor, lower + allowed)
+        accept = max(lower + place * (best.discrepancy - lower), goal)
+        room = min(accept - lower, max(uniform.discrepancy - accept, allowed))
+        final = accept == goal
+        return Level(accept, lower, give_up / unit, _SLACK * room, final, max_iter - passes)
 
-    def next_level() -> _Level:
-        accept = max(lower + place * (best.discrepancy - lower), goal())
-        room = min(accept - lower, max(uniform.discrepancy - accept, gap * accept))
-        return _Level(accept, lower, give_up, _SLACK * room, accept == goal(), max_iter - passes)
+    def solve(level: Level) -> Found:
+        nonlocal quick
+        found = Found(point, lower, 0)
+        if quick or concentrated(point.weights):
+            found = newton(source, point, level)
+            quick = found.settles(level)
+        if found.settles(level) or found.passes >= level.max_passes:
+            return found
+        left = level.max_passes - found.passes
+        rest = quasi_newton(source, found.best, level._replace(max_passes=left, lower=found.lower))
+        return rest._replace(passes=found.passes + rest.passes)
 
-    settled, place = uniform.discrepancy <= goal(), _AFTER_SUCCESS
-    step = _first_step(forms, uniform.discrepancy - next_level().aim)
-    point = _Tilted(source, step * direction)
-    while not settled and passes < max_iter and lower <= give_up:
+    settled = uniform.discrepancy <= max(floor, lower + allowed)
+    point = _first_guess(source, uniform)
+    while not settled and passes < max_iter and lower * unit <= give_up:
         level = next_level()
-        found = _solve_level(source, point, level)
+        found = solve(level)
         passes += found.passes
         lower = max(lower, found.lower)
         if level.solved_by(found.best):
@@ -161,17 +183,18 @@ def minimise_discrepancy(
             settled, place = level.final, _AFTER_SUCCESS
             continue
         if found.best.discrepancy < best.discrepancy:
-            best = found.best
-        elif lower <= level.aim:  # rounding errors stopped the optimiser: nothing more to gain
+            best = point = found.best
+        elif lower <= level.aim:  # rounding errors stopped the solvers: nothing more to gain
             break
         place = _AFTER_FAILURE
 
+    tilt = source.rotation @ best.tilt @ source.rotation.T / unit
     return DiscrepancySolution(
         weights=best.weights,
-        discrepancy=best.discrepancy,
-        lower_bound=lower,
-        uniform_discrepancy=uniform.discrepancy,
-        tilt=source.rotation @ best.tilt @ source.rotation.T,
+        discrepancy=unit * best.discrepancy,
+        lower_bound=unit * lower,
+        uniform_discrepancy=unit * uniform.discrepancy,
+        tilt=(tilt + tilt.T) / 2,
         iterations=passes,
     )
 
@@ -185,79 +208,7 @@ def discrepancy(X: npt.ArrayLike, weights: npt.ArrayLike, target_moment: npt.Arr
     0.25
     """
     rows, q = np.asarray(X, dtype=float), np.asarray(weights, dtype=float)
-    return _norm(np.asarray(target_moment, dtype=float) - (rows * q[:, None]).T @ rows)
-
-
-class _Tilted:
-    """The weights of one tilt, and what they certify."""
-
-    def __init__(self, source: _Source, tilt: Array) -> None:
-        forms = source.forms(tilt)
-        self.tilt = tilt
-        self.highest = float(forms.max())
-        unnormalised = np.exp(forms - self.highest)
-        total = unnormalised.sum()
-        self.weights: Array = unnormalised / total
-        self.log_mean = self.highest + float(np.log(total / len(forms)))
-        self.residual: Array = source.target - source.moment(self.weights)
-        self.discrepancy = _norm(self.residual)
-        self.eigenvalues, self.eigenvectors = np.linalg.eigh(tilt)
-        self.trace_norm = float(np.abs(self.eigenvalues).sum())
-        self.alignment = float(np.vdot(tilt, source.target))
-
-    @property
-    def lower_bound(self) -> float:
-        """No weights have a smaller discrepancy (the tilt must not be zero)."""
-        return (self.alignment - self.highest) / self.trace_norm
-
-    @property
-    def nearest_below(self) -> float:
-        """No weights of at most this discrepancy are nearer to uniform."""
-        return float(np.vdot(self.tilt, self.residual)) / self.trace_norm
-
-
-@dataclass(frozen=True)
-class _Source:
-    """The rows and the target in the eigenbasis of the rows' moment (spectra do not change)."""
-
-    rows: Array
-    target: Array
-    rotation: Array
-
-    @classmethod
-    def rotated(cls, X: Array, target_moment: Array) -> _Source:
-        rotation = np.linalg.eigh(X.T @ X / len(X))[1]
-        symmetric = (target_moment + target_moment.T) / 2
-        return cls(X @ rotation, rotation.T @ symmetric @ rotation, rotation)
-
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
-        for start in range(0, len(self.rows), _BLOCK):
-            block = slice(start, start + _BLOCK)
-            yield block, self.rows[block]
-
-    def forms(self, tilt: Array) -> Array:
-        """Return x_i^T L x_i for every row."""
-        return np.concatenate([np.vecdot(rows @ tilt, rows) for _, rows in self.blocks()])
-
-    def moment(self, weights: Array) -> Array:
-        """Return S(q)."""
-        total = np.zeros_like(self.target)
-        for block, rows in self.blocks():
-            half = rows * np.sqrt(weights[block, None])
-            total += half.T @ half
-        return total
-
-    def product_variances(self, weights: Array) -> Array:
-        """Return the weighted variance of x_k x_l for every pair of columns."""
-        fourth = np.zeros_like(self.target)
-        for block, rows in self.blocks():
-            squares = rows**2
-            fourth += (squares * weights[block, None]).T @ squares
-        return np.maximum(fourth - self.moment(weights) ** 2, 0.0)
-
-
-def _norm(symmetric: Array) -> float:
-    return float(np.abs(np.linalg.eigvalsh(symmetric)).max())
+    return norm(np.asarray(target_moment, dtype=float) - (rows * q[:, None]).T @ rows)
 
 
 def _worst_direction(residual: Array) -> Array:
@@ -268,90 +219,10 @@ def _worst_direction(residual: Array) -> Array:
     return direction
 
 
-def _first_step(forms: Array, drop: float) -> float:
-    """Return the tilt that makes the discrepancy in one direction drop: a guarded Newton step."""
-    spread, variance = float(np.ptp(forms)), float(np.var(forms))
-    return min(drop / variance, _FIRST_TILT / spread) if variance > 0 else 1.0
-
-
-class _Level(NamedTuple):
-    """One level: weights of a discrepancy under `accept` are wanted, none is under `lower`."""
-
-    accept: float
-    lower: float
-    give_up: float
-    slack: float
-    final: bool
-    max_passes: int
-
-    @property
-    def aim(self) -> float:
-        """The constraint's tau: under `accept`, so that approximate solutions are accepted."""
-        return self.accept - self.slack
-
-    def solved_by(self, point: _Tilted) -> bool:
-        """Whether the weights are good enough, on the final level also near enough to uniform."""
-        near = not self.final or point.nearest_below >= self.aim - self.slack
-        return point.discrepancy <= self.accept and near
-
-
-class _Found(NamedTuple):
-    best: _Tilted
-    lower: float
-    passes: int
-
-
-def _solve_level(source: _Source, start: _Tilted, level: _Level) -> _Found:
-    """Maximise the smoothed dual until the level is solved, impossible, or out of passes."""
-    d = len(source.target)
-    mean_eigenvalue = start.trace_norm / d
-    smoothing = min(_SMOOTHING, 2 * level.slack / level.aim) * mean_eigenvalue
-
-    # The unknowns are svec(L), off-diagonals times sqrt(2), divided by the root of an estimate of
-    # the dual's curvature: the variance of the row's products, plus the trace norm's share.
-    upper = np.triu_indices(d)
-    copies = np.where(upper[0] == upper[1], 1.0, 2.0)
-    curvature = copies * source.product_variances(start.weights)[upper]
-    curvature += _CURVATURE * level.aim / mean_eigenvalue
-    scale = 1 / np.sqrt(copies * curvature)
-
-    def symmetric(unknowns: Array) -> Array:
-        half = np.zeros((d, d))
-        half[upper] = scale * unknowns
-        return half + np.triu(half, 1).T
-
-    evaluated: list[_Tilted] = []  # the latest point only
-    best, lower, passes = start, level.lower, 0
-
-    def negative_dual(unknowns: Array) -> tuple[float, Array]:
-        nonlocal passes
-        passes += 1
-        point = _Tilted(source, symmetric(unknowns))
-        evaluated[:] = [point]
-        roots = np.hypot(point.eigenvalues, smoothing)
-        value = point.log_mean - point.alignment + level.aim * roots.sum()
-        vectors = point.eigenvectors
-        gradient = level.aim * (vectors * (point.eigenvalues / roots)) @ vectors.T - point.residual
-        return value, scale * copies * gradient[upper]
-
-    def check(intermediate_result: OptimizeResult) -> None:
-        nonlocal best, lower
-        point = evaluated[0]
-        lower = max(lower, point.lower_bound)
-        if level.solved_by(point):
-            best = point
-            raise StopIteration
-        if point.discrepancy < best.discrepancy:
-            best = point
-        if lower > min(level.aim, level.give_up) or passes >= level.max_passes:
-            raise StopIteration
-
-    minimize(
-        negative_dual,
-        start.tilt[upper] / scale,
-        jac=True,
-        method="L-BFGS-B",
-        callback=check,
-        options={"maxcor": _MEMORY, "ftol": 0, "gtol": 0, "maxiter": level.max_passes},
-    )
-    return _Found(best, lower, passes)
+def _first_guess(source: Source, uniform: Tilted) -> Tilted:
+    """Return a small tilt along the residual of uniform weights."""
+    forms = source.forms(uniform.residual)
+    spread = float(np.ptp(forms))
+    if spread > 0:
+        return Tilted(source, uniform.residual * (_FIRST_TILT / spread))
+    return Tilted(source, uniform.residual)
