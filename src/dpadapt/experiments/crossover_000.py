@@ -29,11 +29,11 @@ __all__ = ["CrossoverCell", "run_crossover", "run_crossover_cell"]
 
 DELTA = 1 / 8000
 PUBLIC_ROWS = 500
-PASSES = 40  # over the public rows, at most
+PASSES = 100  # over the public rows, at most
 SETTINGS = ((100, 0.1), (300, 1 / 3), (1000, 1.0))  # (n, epsilon): n epsilon is 10, 100, 1000
 # repeats for each d: a step costs d^3, and the last setting takes the most steps
 REPEATS = {10: 10, 50: 10, 200: 10, 400: 5, 800: 3, 2000: 1}
-LAST_REPEATS = {10: 10, 50: 10, 200: 3, 400: 1, 800: 1, 2000: 0}
+LAST_REPEATS = {10: 10, 50: 10, 200: 3, 400: 1, 800: 0, 2000: 0}
 QUICK_DIMENSIONS = (10, 50)
 
 
