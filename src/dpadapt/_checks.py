@@ -11,7 +11,13 @@ from sklearn.utils import check_random_state
 from dpadapt.privacy import Private
 from dpadapt.privacy import _validate as validate
 
-__all__ = ["aligned_private", "public_scaling", "session_options"]
+__all__ = [
+    "aligned_private",
+    "check_private",
+    "check_width",
+    "public_scaling",
+    "session_options",
+]
 
 
 def session_options(estimator: Any) -> dict[str, Any]:
@@ -57,22 +63,46 @@ def aligned_private(estimator: Any, private: Any, *, labelled: bool) -> Private 
     """
     if private is None:
         return None
-    if not isinstance(private, Private):
-        raise TypeError(
-            f"private must be a dpadapt.Private; got {type(private).__name__}. Wrap the private "
-            "rows: Private(X_private)."
-        )
+    check_private(private)
     if labelled and not private.labelled:
         raise ValueError("private must have labels: Private(X_private, y_private).")
     names = getattr(estimator, "feature_names_in_", None)
     if names is not None and private.columns is not None:
         private = private.select(list(names))
-    if private.n_columns != estimator.n_features_in_:
-        raise ValueError(
-            f"private has {private.n_columns} columns, but the public X has "
-            f"{estimator.n_features_in_}; give both the same columns."
-        )
+    check_width(private, estimator.n_features_in_)
     return private if private.n_rows > 0 else None
+
+
+def check_private(private: Any) -> None:
+    """Say how private rows are given, if they were not.
+
+    Examples
+    --------
+    >>> check_private([[1.0]])
+    Traceback (most recent call last):
+    ...
+    TypeError: private must be a dpadapt.Private; got list. Wrap the private rows: \
+Private(X_private).
+    """
+    if not isinstance(private, Private):
+        raise TypeError(
+            f"private must be a dpadapt.Private; got {type(private).__name__}. Wrap the private "
+            "rows: Private(X_private)."
+        )
+
+
+def check_width(private: Private, width: int) -> None:
+    """Say that private rows have other columns than public ones, if they have.
+
+    Examples
+    --------
+    >>> check_width(Private([[1.0]]), 1)
+    """
+    if private.n_columns != width:
+        raise ValueError(
+            f"private has {private.n_columns} columns, but the public X has {width}; give both "
+            "the same columns."
+        )
 
 
 def public_scaling(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

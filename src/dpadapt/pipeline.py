@@ -12,6 +12,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from dpadapt._checks import check_private, check_width
 from dpadapt.privacy import Guarantee, Private
 
 __all__ = ["AdaptationPipeline"]
@@ -185,19 +186,12 @@ class AdaptationPipeline(BaseEstimator):
 
 def _mapped(transformer: Pipeline, X: Any, private: Any, width: int) -> Private:
     """Private rows in the form of the public ones, under the fitted transformers."""
-    if not isinstance(private, Private):
-        raise TypeError(
-            f"private must be a dpadapt.Private; got {type(private).__name__}. Wrap the private "
-            "rows: Private(X_private)."
-        )
+    check_private(private)
     named = hasattr(X, "iloc")
     if named and private.columns is not None:
         private = private.select(list(X.columns))
-    elif private.n_columns != _table(X).shape[1]:
-        raise ValueError(
-            f"private has {private.n_columns} columns, but the public X has {_table(X).shape[1]}; "
-            "give both the same columns."
-        )
+    else:
+        check_width(private, _table(X).shape[1])
     own = deepcopy(transformer)  # one that remembers what it transforms must not stay in the model
     if named and private.columns is None:  # transformers may ask for columns by name
         return private.map(lambda rows: own.transform(type(X)(rows, columns=X.columns)), width)

@@ -386,15 +386,12 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
     def _fit_weighted(self, rows: Array, labels: Array, found: _Adaptation) -> tuple[Array, float]:
         """Second stage: coefficients of the scaled features, and how far they moved."""
         if found.slopes is not None:
-            origin = np.zeros(rows.shape[1])
-            origin[-1] = labels.mean() / _INTERCEPT
-            return found.slopes + origin, 1.0
+            return found.slopes + _constant(labels.mean(), rows), 1.0
         if self.solver == "moments":
             return shrunken_fit(rows, labels, found.weights, ridge=self.ridge)
         offset = float(found.weights @ labels)
         slopes = weighted_ridge(rows, labels - offset, found.weights, ridge=self.ridge)
-        slopes[-1] += offset / _INTERCEPT
-        return slopes, 1.0
+        return slopes + _constant(offset, rows), 1.0
 
     def _certify(
         self,
@@ -406,17 +403,16 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         n_rows: int,
     ) -> Certificate | None:
         """Bound on the error in the private population; None beyond the norm bound."""
-        origin = np.zeros(len(slopes))
-        origin[-1] = labels.mean() / _INTERCEPT
-        bound = self._norm_bound(rows, labels)
-        if found.released is None or np.linalg.norm(slopes - origin) > bound:
-            return None
         centered = labels - labels.mean()
+        slopes = slopes - _constant(labels.mean(), rows)
+        bound = self._norm_bound(rows, labels)
+        if found.released is None or np.linalg.norm(slopes) > bound:
+            return None
         return certify(
             rows,
             centered,
             found.weights,
-            slopes - origin,
+            slopes,
             found.released,
             radius=bound,
             private_radius=float(np.hypot(cleaning.radius, cleaning.intercept)),
@@ -438,3 +434,10 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self, "coef_")
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         return np.asarray(rows @ self.coef_ + self.intercept_)
+
+
+def _constant(value: float, rows: Array) -> Array:
+    """Coefficients of the function that is ``value`` everywhere."""
+    slopes = np.zeros(rows.shape[1])
+    slopes[-1] = value / _INTERCEPT
+    return slopes

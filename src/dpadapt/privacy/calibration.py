@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
 from scipy.optimize import brentq
 
 from . import _validate
@@ -21,6 +22,7 @@ _RELATIVE = 1e-4  # how near to the smallest noise a numerical search comes
 _LEAST, _MOST = 1e-30, 1e30  # where a search for the noise multiplier stops
 
 
+@np.errstate(all="ignore")  # as in composition
 def gaussian_mu(epsilon: float, delta: float) -> float:
     """Largest mu (from below) such that mu-GDP implies (epsilon, delta)-DP.
 
@@ -67,6 +69,7 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     return 0.5 / scale**2
 
 
+@np.errstate(all="ignore")
 def calibrate(
     events_at: Callable[[float], Sequence[Event]],
     epsilon: float,

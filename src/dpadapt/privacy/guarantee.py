@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from .composition import compose_epsilon, relation_of
 from .events import Event, event_from_dict
 
@@ -70,8 +68,7 @@ class Guarantee:
     @cached_property
     def epsilon(self) -> float:
         """Epsilon of all events together at ``delta``."""
-        with np.errstate(all="ignore"):  # whatever the user has set
-            return compose_epsilon(self.events, self.delta)
+        return compose_epsilon(self.events, self.delta)
 
     @property
     def relation(self) -> str:

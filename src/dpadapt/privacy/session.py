@@ -75,6 +75,7 @@ class Session:
         self._holdout = 0.0
         self._bounds: dict[str, float] = {"private rows": rows.n_rows}
         self._events: tuple[Event, ...] | None = None
+        self._printed = False  # whether the noise is a paper's, and may give more than was asked
         self._left: dict[Grant, int] = {}  # releases that each grant still buys
 
     def __enter__(self) -> Self:
@@ -156,7 +157,6 @@ class Session:
 
     # what it costs
 
-    @np.errstate(all="ignore")
     def plan(
         self,
         *requests: Request,
@@ -181,13 +181,13 @@ class Session:
         self._charge(
             events["all"] if requests else (ParallelEvent("split", tuple(events.values())),)
         )
+        self._printed = any(r.printed is not None for asked in branches.values() for r in asked)
         return tuple(
             self._grant(request, noise[part], part)
             for part, asked in branches.items()
             for request in asked
         )
 
-    @np.errstate(all="ignore")
     def plan_random_stopping(
         self, *requests: Request, shape: float, gamma: float
     ) -> Iterator[tuple[Grant, ...]]:
@@ -237,7 +237,7 @@ class Session:
         if not self._events:
             return Guarantee()
         caveats = list(self._source.caveats)
-        spent = compose_epsilon(self._events, self.delta)
+        spent = compose_epsilon(self._events, self.delta) if self._printed else 0.0
         if spent > self.epsilon * (1 + 1e-9):
             caveats.append(
                 f"epsilon {self.epsilon:.4g} was asked for, but the printed constants give "
