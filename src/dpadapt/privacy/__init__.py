@@ -9,13 +9,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .calibration import calibrate, gaussian_mu, zcdp_rho
+from .cleaning import Cleaning, Prepared, RowMap
 from .composition import compose_delta, compose_epsilon, pld_epsilon
 from .errors import BudgetExceeded, LedgerError, PrivacyError
 from .grants import Grant, Hidden, Request
 from .guarantee import Guarantee
 from .private import Private
 from .queries import Query, SecondMoment
-from .rows import Cleaning
 from .selection import CandidateLosses, best_of_random_runs, holdout_request
 from .session import Session
 
@@ -32,10 +32,12 @@ __all__ = [
     "Hidden",
     "Ledger",
     "LedgerError",
+    "Prepared",
     "PrivacyError",
     "Private",
     "Query",
     "Request",
+    "RowMap",
     "SecondMoment",
     "Session",
     "best_of_random_runs",

@@ -72,6 +72,51 @@ def column_of_list(cells: Iterable[Any]) -> FloatArray:
     return np.fromiter(map(_cell, cells), np.float64)
 
 
+def codes(labels: Any, classes: Any) -> FloatArray:
+    """Place of each label among the classes; NaN for one that is not among them.
+
+    Examples
+    --------
+    >>> codes(["no", "yes", None, b"no"], ["no", "yes"])
+    array([ 0.,  1., nan,  0.])
+    >>> codes(np.array([3.0, 5.0, 4.0]), np.array([3, 5]))
+    array([ 0.,  1., nan])
+    """
+    known = np.asarray(classes)
+    if known.dtype.kind in "biuf":
+        of_number = {float(each): place for place, each in enumerate(known)}
+        cells = numbers(labels) if hasattr(labels, "dtype") else column_of_list(labels)
+        return np.array([of_number.get(cell, np.nan) for cell in cells.tolist()], dtype=np.float64)
+    of_text = {str(each): float(place) for place, each in enumerate(known)}
+    listed = labels if isinstance(labels, (list, tuple)) else np.asarray(labels, dtype=object)
+    return np.fromiter((_code(cell, of_text) for cell in listed), np.float64)
+
+
+def _code(cell: Any, of_text: dict[str, float]) -> float:
+    try:
+        if isinstance(cell, bytes):
+            cell = cell.decode("utf-8", "replace")
+        if isinstance(cell, (str, int, np.integer)):
+            return of_text.get(str(cell), np.nan)
+    except Exception:  # a class of one's own that claims to be a text
+        pass
+    return np.nan
+
+
+def arrow_codes(column: Any, classes: Any) -> FloatArray:
+    """Place of each label of a record batch's column among the classes."""
+    import pyarrow as pa
+
+    column = _decoded(column)
+    if np.asarray(classes).dtype.kind in "biuf":
+        return codes(arrow_numbers(column), classes)
+    if _is_text(column.type):
+        column = column.cast(pa.large_binary())  # bytes that are no UTF-8 must not raise
+    elif not pa.types.is_integer(column.type):
+        return np.full(len(column), np.nan)
+    return codes(column.to_pylist(), classes)
+
+
 def _array(values: Any) -> FloatArray:
     if values.dtype.kind in "biuf":
         with np.errstate(all="ignore"):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, get_args
+from typing import Any, Literal, NoReturn, Protocol, get_args
 
 from . import _validate
 from .events import Event, FloatArray, PureEvent
 from .noise import NoiseSource
-from .queries import Query
 
 __all__ = ["Grant", "Hidden", "Mechanism", "Part", "Request"]
 
@@ -85,6 +84,11 @@ class Request:
         return PureEvent(self.label, 1 / scale, self.count)
 
 
+class _Labelled(Protocol):
+    @property
+    def label(self) -> str: ...
+
+
 class Hidden:
     """An un-noised statistic. Only a mechanism of its own session can open it.
 
@@ -99,7 +103,9 @@ class Hidden:
     sensitivity: float
     shape: tuple[int, ...]
 
-    def __init__(self, value: FloatArray, query: Query, sensitivity: float, part: Part, owner: Any):
+    def __init__(
+        self, value: FloatArray, query: _Labelled, sensitivity: float, part: Part, owner: Any
+    ):
         facts = (owner, value, query.label, part, sensitivity, value.shape)
         for name, fact in zip(self.__slots__, facts, strict=True):
             object.__setattr__(self, name, fact)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from . import _validate
 from .events import Event
 from .guarantee import Guarantee
@@ -144,6 +146,24 @@ class Private:
         """
         width = _validate.count("n_columns", n_columns, least=0)
         return self._of(MappedRows(self._rows, transform, width), self._charged)
+
+    def encode(self, classes: Sequence[Any]) -> Private:
+        """Return the rows with each label replaced by its place among public classes, as a view.
+
+        A label that is not among the classes belongs to no class: its row is left out of what is
+        computed, and nothing tells that it was there.
+
+        Parameters
+        ----------
+        classes : sequence
+            The class labels: numbers, or texts. From the caller or from public data.
+
+        Examples
+        --------
+        >>> Private([[1.0], [2.0]], ["no", "yes"]).encode(["no", "yes"])
+        Private(2 rows, 1 column, labelled)
+        """
+        return self._of(self._rows.coded(np.asarray(classes)), self._charged)
 
     def open(
         self,

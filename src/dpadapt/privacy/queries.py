@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
+from .cleaning import Cleaning, RowMap
 from .events import FloatArray
-from .rows import Cleaning
 
 __all__ = ["Query", "SecondMoment"]
 
@@ -28,7 +28,7 @@ class Query(Protocol):
     ----------
     label : str
         What it is, for the event log.
-    cleaning : Cleaning
+    cleaning : RowMap
         The public map under which rows enter.
     magnitude : float
         Bound on the norm of one row's contribution; scales the allowance for rounding.
@@ -37,7 +37,7 @@ class Query(Protocol):
     @property
     def label(self) -> str: ...
     @property
-    def cleaning(self) -> Cleaning: ...
+    def cleaning(self) -> RowMap: ...
     @property
     def magnitude(self) -> float: ...
     def shape(self, n_columns: int) -> tuple[int, ...]:

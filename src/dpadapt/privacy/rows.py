@@ -1,31 +1,30 @@
-"""Where private rows come from, in blocks, and the public map that cleans them.
+"""Where private rows come from, in blocks.
 
 A source yields blocks of rows, so that an array, a data frame and a Parquet file larger than
-memory give the same statistics. Nothing here raises on a value (:mod:`._cells`): a cell that is no
-finite number becomes a fixed public one, a long row is shrunk, a label is clamped. Exceptions,
+memory give the same statistics. Nothing here raises on a value (:mod:`._cells`). Exceptions,
 warnings and messages depend on shapes, types and column names only.
 """
 
 from __future__ import annotations
 
-import math
+import copy
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from . import _parquet, _validate
+from . import _parquet
 from ._cells import (
     ArrowBlock,
     Table,
+    arrow_codes,
     arrow_numbers,
     as_frame,
+    codes,
     column_of_list,
-    fill,
     muted,
     numbers,
     quiet,
@@ -34,11 +33,18 @@ from ._cells import (
 from .errors import PrivacyError
 from .events import FloatArray
 
-__all__ = ["Cleaning", "MappedRows", "MemoryRows", "ParquetRows", "RowSource", "SelectedRows"]
+__all__ = [
+    "MappedRows",
+    "MemoryRows",
+    "ParquetRows",
+    "RowSource",
+    "SelectedRows",
+]
 
 BLOCK_ROWS = 16_384  # at most; small enough for the processor's cache at 20 columns
 BLOCK_CELLS = 1 << 20  # at most, so that wide tables stay within memory
 Block = tuple[Table, FloatArray | None]
+View = TypeVar("View", "SelectedRows", "MappedRows")
 
 
 class RowSource(ABC):
@@ -62,6 +68,10 @@ class RowSource(ABC):
     def blocks(self) -> Iterator[Block]:
         """Rows in order, as (table, labels or None)."""
 
+    @abstractmethod
+    def coded(self, classes: Any) -> RowSource:
+        """Return the same rows, each label replaced by its place among the classes."""
+
     @property
     def block_rows(self) -> int:
         """Rows of one block."""
@@ -83,7 +93,15 @@ class MemoryRows(RowSource):
             self.n_rows, self.n_columns = (int(size) for size in self._X.shape)
             self.columns = _unique(X.columns) if hasattr(X, "iloc") else None
             self._y = None if y is None else _as_labels(y, self.n_rows)
+        self._given = y
         self.labelled = y is not None
+
+    def coded(self, classes: Any) -> MemoryRows:
+        new = copy.copy(self)
+        if self.labelled:
+            with quiet():
+                new._y = codes(self._given, classes)
+        return new
 
     def blocks(self) -> Iterator[Block]:
         for start in range(0, self.n_rows, self.block_rows):
@@ -100,6 +118,7 @@ class ParquetRows(RowSource):
 
     def __init__(self, paths: Sequence[Path], label: str | None) -> None:
         self._paths, self._label = tuple(paths), label
+        self._classes: Any = None
         names, self._counts = _parquet.sizes(self._paths)
         if label is not None and label not in names:
             raise ValueError(f"label: the Parquet files have no column {label!r}.")
@@ -111,8 +130,20 @@ class ParquetRows(RowSource):
         wanted = (self.columns or ()) if columns is None else columns
         read = wanted if self._label is None else (*wanted, self._label)
         for batch in _parquet.batches_ahead(self._paths, self._counts, read, self.block_rows):
-            y = None if self._label is None else arrow_numbers(batch.column(self._label))
-            yield ArrowBlock(batch, wanted), y
+            yield ArrowBlock(batch, wanted), self._labels(batch)
+
+    def _labels(self, batch: Any) -> FloatArray | None:
+        if self._label is None:
+            return None
+        column = batch.column(self._label)
+        if self._classes is not None:
+            return arrow_codes(column, self._classes)
+        return arrow_numbers(column)
+
+    def coded(self, classes: Any) -> ParquetRows:
+        new = copy.copy(self)
+        new._classes = classes
+        return new
 
 
 class SelectedRows(RowSource):
@@ -140,6 +171,9 @@ class SelectedRows(RowSource):
             for table, y in self._source.blocks():
                 yield table.iloc[:, positions], y
 
+    def coded(self, classes: Any) -> SelectedRows:
+        return _on_coded(self, self._source, classes)
+
 
 class MappedRows(RowSource):
     """Another source's rows under a public, row-wise map (fitted transformers, say).
@@ -162,6 +196,9 @@ class MappedRows(RowSource):
                 self._write(out, table, (2048, 256, 32, 1))
             yield out, y
 
+    def coded(self, classes: Any) -> MappedRows:
+        return _on_coded(self, self._source, classes)
+
     def _write(self, out: FloatArray, table: Table, smaller: tuple[int, ...]) -> None:
         if not self._attempt(out, table) and smaller:
             for start in range(0, len(out), smaller[0]):
@@ -180,85 +217,11 @@ class MappedRows(RowSource):
         return True
 
 
-@dataclass(frozen=True)
-class Cleaning:
-    """The public map under which private rows enter a statistic. Total: it never fails.
-
-    In order: (x - center) / scale column by column; a cell that is not finite becomes 0, which
-    after centering is the public mean; a row longer than ``radius`` is shrunk to it (to a hair
-    below, so that no rounding leaves it longer; a second cleaning changes nothing); the constant
-    ``intercept`` is appended if it is not 0; the label is clamped to ``label_range``, a label that
-    is not finite becomes the middle of the range.
-
-    Parameters
-    ----------
-    radius : float
-        Bound on the Euclidean norm of a row, before the intercept is appended.
-    center, scale : array of shape (d,) or None
-        Public location and scale of the columns.
-    intercept : float
-    label_range : (float, float) or None
-        Public range of the label; None for statistics that do not read it.
-
-    Examples
-    --------
-    >>> cleaning = Cleaning(radius=5.0)
-    >>> X, y = cleaning(np.array([[np.nan, 1.0], [1e300, 0.0], [3.0, 4.0]]), None)
-    >>> X
-    array([[0., 1.],
-           [5., 0.],
-           [3., 4.]])
-    """
-
-    radius: float
-    center: FloatArray | None = None
-    scale: FloatArray | None = None
-    intercept: float = 0.0
-    label_range: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        if not 1e-300 <= _validate.positive("radius", self.radius) <= 1e300:
-            raise ValueError(f"radius must lie between 1e-300 and 1e300; got {self.radius!r}.")
-        if self.label_range is not None and not self.label_range[0] <= self.label_range[1]:
-            raise ValueError(f"label_range must be (low, high); got {self.label_range!r}.")
-
-    def __call__(self, X: Table, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-        """Clean one block; returns new arrays, in column-major order."""
-        rows, columns = X.shape
-        out = np.empty((rows, columns + (self.intercept != 0)), order="F")
-        inner = out[:, :columns]
-        fill(inner, X)
-        with np.errstate(all="ignore"):
-            if self.center is not None:
-                inner -= self.center
-            if self.scale is not None:
-                inner /= self.scale
-            self._shrink(inner)
-            if self.intercept != 0:
-                out[:, columns:] = self.intercept
-            return out, self._labels(y)
-
-    def _shrink(self, rows: FloatArray) -> None:
-        # the square of an extreme radius is no float: measure in a power of two near the radius
-        unit = 1.0 if 1e-100 < self.radius < 1e100 else math.ldexp(1.0, math.frexp(self.radius)[1])
-        measured = rows if unit == 1.0 else rows / unit
-        squares = np.einsum("ij,ij->i", measured, measured)
-        slack = 4 * float(np.finfo(np.float64).eps) * (rows.shape[1] + 4)  # what rounding can do
-        inside = squares <= (self.radius / unit * (1 - slack)) ** 2
-        odd = np.flatnonzero(~inside)  # too long, overflowing or not finite
-        if odd.size:
-            some = np.nan_to_num(rows[odd], copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-            largest = np.abs(some).max(axis=1, initial=0.0, keepdims=True)
-            direction = some / np.where(largest > 0, largest, 1.0)  # no square of it overflows
-            length = np.maximum(np.linalg.norm(direction, axis=1, keepdims=True), 1.0)
-            long = largest > self.radius * (1 - slack) / length
-            rows[odd] = np.where(long, direction * (self.radius * (1 - 2 * slack) / length), some)
-
-    def _labels(self, y: FloatArray | None) -> FloatArray | None:
-        if y is None or self.label_range is None:
-            return None
-        low, high = self.label_range
-        return np.clip(np.where(np.isfinite(y), y, low / 2 + high / 2), low, high)
+def _on_coded(view: View, source: RowSource, classes: Any) -> View:
+    """Return the same view on rows whose labels are places among the classes."""
+    new = copy.copy(view)
+    new._source = source.coded(classes)
+    return new
 
 
 def _as_table(X: Any) -> Any:

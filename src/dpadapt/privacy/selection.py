@@ -20,9 +20,9 @@ import numpy as np
 from scipy.optimize import brentq
 
 from . import _validate
+from .cleaning import Cleaning
 from .events import FloatArray, RandomStoppingEvent
 from .grants import Grant, Request
-from .rows import Cleaning
 from .session import Session
 
 __all__ = ["CandidateLosses", "best_of_random_runs", "holdout_request"]

@@ -8,7 +8,8 @@ is a ledger) and hands out grants; a mechanism trades a grant and a hidden value
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from . import _validate, mechanisms
 from ._cells import quiet
 from .calibration import calibrate
+from .cleaning import RowMap
 from .composition import compose_epsilon
 from .errors import PrivacyError
 from .events import Event, FloatArray, ParallelEvent, RandomStoppingEvent
@@ -29,6 +31,7 @@ from .rows import BLOCK_ROWS, RowSource, unreadable
 __all__ = ["Budget", "Session"]
 
 Function = Callable[[FloatArray], Any]
+KEPT_BYTES = 1 << 30  # of cleaned rows, at most, that a session keeps for its next query
 
 
 class Budget(Protocol):
@@ -77,12 +80,14 @@ class Session:
         self._events: tuple[Event, ...] | None = None
         self._printed = False  # whether the noise is a paper's, and may give more than was asked
         self._left: dict[Grant, int] = {}  # releases that each grant still buys
+        self._clean: dict[Part, tuple[RowMap, list[tuple[FloatArray, FloatArray | None]]]] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._rows = None
+        self._clean.clear()
 
     def __reduce__(self) -> Any:
         raise TypeError("a session cannot be copied or pickled.")
@@ -104,28 +109,56 @@ class Session:
         held = math.floor(self.n_rows * self._holdout)
         return {"all": self.n_rows, "train": self.n_rows - held, "holdout": held}[part]
 
-    def hide(self, query: Query, part: Part = "all") -> Hidden:
+    def hide(self, query: Query, part: Part = "all", *, keep: bool = False) -> Hidden:
         """Compute the mean of a query over the rows, and keep it hidden.
 
         Sums are taken in float64, block by block with compensation, and the sensitivity is
         enlarged by what rounding can still do.
+
+        Parameters
+        ----------
+        query : Query
+        part : {"all", "train", "holdout"}
+        keep : bool, default=False
+            Whether to keep the cleaned rows in memory until the session closes, if they fit, for
+            the next query with the same cleaning object (one step of many).
         """
-        if (part == "all") == bool(self._holdout):
-            raise PrivacyError("after split, hide needs part='train' or part='holdout'; else none.")
+        self._check_part(part)
         n_rows = max(1, self.size(part))
         with quiet():
             # a query whose sum overflows must not let an inf or a NaN out
-            value = _finite(self._sum(query, part) / n_rows)
+            value = _finite(self._sum(query, part, keep) / n_rows)
         rounding = 2 * (BLOCK_ROWS + 8) * float(np.finfo(np.float64).eps) * query.magnitude
         self._bounds.update({f"radius ({query.label})": query.cleaning.radius})
         return Hidden(value, query, query.sensitivity(n_rows) + rounding, part, self)
 
-    def _sum(self, query: Query, part: Part) -> FloatArray:
+    def hide_rows(self, cleaning: RowMap, part: Part = "all") -> Hidden:
+        """Hide the cleaned rows themselves, their label (if any) as the last column.
+
+        For algorithms whose state has an entry for every row. The rows are held in memory; only a
+        function of them can be released, with the sensitivity that its request states.
+        """
+        self._check_part(part)
+        query = _AllRows(cleaning)
+        with quiet():
+            blocks = [
+                X if y is None else np.column_stack([X, y]) for X, y in self._part(query, part)
+            ]
+            value = _finite(np.concatenate(blocks) if blocks else np.zeros((0, self.n_columns)))
+            value.flags.writeable = False  # too large to hand out copies of it
+        self._bounds.update({"radius (rows)": cleaning.radius})
+        return Hidden(value, query, math.inf, part, self)
+
+    def _check_part(self, part: Part) -> None:
+        if (part == "all") == bool(self._holdout):
+            raise PrivacyError("after split, hide needs part='train' or part='holdout'; else none.")
+
+    def _sum(self, query: Query, part: Part, keep: bool) -> FloatArray:
         total = np.zeros(query.shape(self.n_columns))
         lost = np.zeros_like(total)
         failure = None
         try:
-            for X, y in self._part(query, part):
+            for X, y in self._kept(query, part) if keep else self._part(query, part):
                 block = query.block(X, y)
                 grown = total + block
                 big = np.abs(total) >= np.abs(block)
@@ -139,7 +172,22 @@ class Session:
             raise failure
         return total + lost
 
-    def _part(self, query: Query, part: Part) -> Iterator[tuple[FloatArray, FloatArray | None]]:
+    def _kept(self, query: Query, part: Part) -> Iterable[tuple[FloatArray, FloatArray | None]]:
+        known = self._clean.get(part)
+        if known is not None and known[0] is query.cleaning:
+            return known[1]
+        blocks, size = [], 0
+        for X, y in self._part(query, part):
+            blocks.append((X, y))
+            size += X.nbytes
+            if size > KEPT_BYTES:
+                return self._part(query, part)
+        self._clean[part] = (query.cleaning, blocks)
+        return blocks
+
+    def _part(
+        self, query: Query | _AllRows, part: Part
+    ) -> Iterator[tuple[FloatArray, FloatArray | None]]:
         if self._rows is None:
             raise PrivacyError("the session is closed; open a new one.")
         done = 0
@@ -326,7 +374,9 @@ class Session:
             raise PrivacyError(f"the grant is for {grant.request.mechanism}, not for {mechanism}.")
         if grant.part != hidden.part:
             raise PrivacyError(f"the grant is for part {grant.part!r}, not {hidden.part!r}.")
-        if function is None and not stated and hidden.sensitivity > grant.request.sensitivity:
+        unbounded = math.isinf(hidden.sensitivity)
+        too_much = hidden.sensitivity > grant.request.sensitivity
+        if function is None and (unbounded or (too_much and not stated)):
             raise PrivacyError("the hidden statistic is more sensitive than the grant allows.")
         if self._left[grant] < 1:
             raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
@@ -343,12 +393,21 @@ class Session:
         return value
 
 
+@dataclass(frozen=True)
+class _AllRows:
+    """The query of :meth:`Session.hide_rows`."""
+
+    cleaning: RowMap
+    label: str = "rows"
+
+
 def _apply(function: Function, value: FloatArray) -> FloatArray:
-    """Function of a copy of a hidden value; whatever goes wrong, nothing of the value is told."""
+    """Function of a hidden value it cannot change; if it fails, nothing of the value is told."""
     failure = None
+    given = value.copy() if value.flags.writeable else value
     with quiet():
         try:
-            result = np.asarray(function(value.copy()), dtype=np.float64)
+            result = np.asarray(function(given), dtype=np.float64)
         except Exception as error:
             failure = unreadable(error)
         if failure is not None:
