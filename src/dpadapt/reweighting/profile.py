@@ -1,0 +1,219 @@
+r"""The objective of reweighting with the weights minimised in closed form, and its gradient.
+
+The objective is, for :math:`u_i \ge 1/a_i` with :math:`a_i = \alpha/m` on public and
+:math:`(1-\alpha)/n` on private rows, :math:`z_i` the squared loss (on public rows with an offset
+d added),
+
+.. math:: F(w, u) = \sum_i \frac{z_i(w)}{u_i} + \kappa \Big(\sum_i a_i^2 u_i - 1\Big).
+
+For given w it is least at :math:`u_i = \max(1, \sqrt{z_i/\kappa}) / a_i`, which leaves
+
+.. math:: F(w) = \sum_i a_i \varphi(z_i) - \kappa, \quad
+   \varphi(z) = \begin{cases} z + \kappa & z \le \kappa \\ 2\sqrt{\kappa z} & z > \kappa
+   \end{cases}, \quad \varphi'(z) = \min(1, \sqrt{\kappa/z}).
+
+F is convex with a continuous gradient; the weights are :math:`q_i = a_i \varphi'(z_i)`. On private
+rows, where z is the squared loss alone, :math:`\varphi` is a Huber loss with its knee at
+:math:`\sqrt\kappa`: the weight of a private row never leaves the mechanism, costs nothing, and
+bounds the gradient that its row can cause.
+
+**Sensitivity.** The private part of the gradient is, with residual e = w.x - y,
+
+.. math:: \frac{1-\alpha}{n} \sum_j 2 x_j e_j \min(1, \sqrt\kappa / |e_j|)
+   = 2 (1-\alpha) k \cdot \frac1n \sum_j x_j\, clip(e_j / k, \pm1), \quad k = \sqrt\kappa.
+
+A row contributes a vector of length r k at most, so replacing one moves the private part by
+:math:`4 (1-\alpha) r k / n` at most; attained by x and -x with e >= k for both. If
+:math:`\|w\| \le \Lambda` then :math:`|e| \le \Lambda r + 1 = \sqrt B`, and k may be replaced by
+:math:`\min(\sqrt\kappa, \sqrt B)` without changing anything. Here e is *clipped* there, so that the
+bound holds whatever w is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dpadapt.privacy import PrivacyError, RowMap
+
+__all__ = [
+    "ClippedGradient",
+    "ProfiledObjective",
+    "predicted_noise",
+    "profile",
+    "profiled_objective",
+    "shrink_together",
+]
+
+Array = npt.NDArray[np.float64]
+
+
+def profile(losses: npt.ArrayLike, kappa: float) -> tuple[Array, Array]:
+    r""":math:`\varphi` and :math:`\varphi'` of losses; the latter is each row's relative weight.
+
+    Examples
+    --------
+    >>> profile([0.5, 1.0, 4.0], kappa=1.0)
+    (array([1.5, 2. , 4. ]), array([1. , 1. , 0.5]))
+    """
+    z = np.asarray(losses, dtype=np.float64)
+    outside = np.maximum(z, kappa)
+    slope = np.sqrt(kappa / outside)
+    return np.where(z <= kappa, z + kappa, 2 * np.sqrt(kappa * outside)), slope
+
+
+class ProfiledObjective(NamedTuple):
+    """Value, gradient and minimising weights of the profiled objective at one w.
+
+    Examples
+    --------
+    >>> ProfiledObjective(0.0, np.zeros(1), np.ones(1), np.ones(1)).value
+    0.0
+    """
+
+    value: float
+    gradient: Array
+    public_weights: Array
+    private_weights: Array
+
+
+def profiled_objective(
+    w: npt.ArrayLike,
+    public: tuple[Array, Array],
+    private: tuple[Array, Array],
+    *,
+    alpha: float,
+    kappa: float,
+    private_kappa: float | None = None,
+    offset: float = 0.0,
+) -> ProfiledObjective:
+    r"""The objective minimised over the weights, without noise, for data that may be looked at.
+
+    Parameters
+    ----------
+    w : array-like of shape (d,)
+    public, private : (X, y)
+    alpha : float
+        Share of the public sample, from 0 to 1.
+    kappa : float
+        :math:`\kappa`, the price of weights that are not uniform.
+    private_kappa : float, optional
+        Another price on private rows; their knee is its root.
+    offset : float, default=0
+        d, added to public losses.
+
+    Examples
+    --------
+    >>> X, y = np.ones((2, 1)), np.array([0.0, 3.0])
+    >>> found = profiled_objective([0.0], (X, y), (X, y), alpha=0.5, kappa=1.0)
+    >>> found.value, found.gradient, found.private_weights
+    (2.5, array([-1.]), array([0.25      , 0.08333333]))
+    """
+    w = np.asarray(w, dtype=np.float64)
+    value, gradient, weights = 0.0, np.zeros_like(w), []
+    prices = (kappa, kappa if private_kappa is None else private_kappa)
+    for (X, y), share, price, added in zip(
+        (public, private), (alpha, 1 - alpha), prices, (offset, 0.0), strict=True
+    ):
+        residuals = X @ w - y
+        phi, slope = profile(residuals**2 + added, price)
+        q = share / max(1, len(y)) * slope
+        value += share * (float(np.mean(phi)) - price) if share else 0.0
+        gradient = gradient + 2 * X.T @ (q * residuals)
+        weights.append(q)
+    return ProfiledObjective(value, gradient, *weights)
+
+
+def shrink_together(X: Array, y: Array, bound: float) -> tuple[Array, Array]:
+    r"""Rows in units of ``bound``, those longer than 1 shrunk to 1 *together with their label*.
+
+    The factor :math:`c_i = \min(1, bound/|x_i|)` is then a weight of the row: a linear relation
+    between x and y stays what it was. Shrinking x alone would bias it.
+
+    Examples
+    --------
+    >>> X, y = shrink_together(np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([0.5, 0.5]), 2.5)
+    >>> X.round(9), y.round(9)
+    (array([[0.6, 0.8],
+           [0.4, 0. ]]), array([0.25, 0.5 ]))
+    """
+    slack = 4 * float(np.finfo(np.float64).eps) * (X.shape[1] + 4)  # what rounding can do
+    length = np.sqrt(np.einsum("ij,ij->i", X, X))
+    factor = bound * (1 - slack) / np.maximum(length, bound)
+    return X * (factor / bound)[:, None], y * factor
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedGradient:
+    r"""Mean of x clip((w.x - y) / k, -1, 1) over private rows of length 1 at most.
+
+    Sensitivity under replace-one: every contribution has length |x| |clip| <= 1, so the mean moves
+    by 2/n at most; attained by (x, y) and (-x, y') with both residuals >= k. It does not depend on
+    the knee k: candidates with different knees cost the same. :math:`2 (1-\alpha) k` times it is
+    the private part of the gradient (see this module).
+
+    Parameters
+    ----------
+    cleaning : RowMap
+        Must give rows of length 1 at most, as :meth:`Profiled.prepared` does.
+    coefficients : ndarray of shape (d,)
+        w, public or released.
+    knee : float
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning
+    >>> query = ClippedGradient(Cleaning(radius=1.0), np.zeros(1), knee=0.5)
+    >>> query.block(np.array([[1.0], [0.5]]), np.array([9.0, -0.1])).round(9)
+    array([-0.9])
+    >>> query.sensitivity(100)
+    0.02
+    """
+
+    cleaning: RowMap
+    coefficients: Array
+    knee: float
+    label: str = "clipped gradient"
+
+    @property
+    def magnitude(self) -> float:
+        """Bound on one row's contribution."""
+        return 1.0
+
+    def shape(self, n_columns: int) -> tuple[int, ...]:
+        """That of the coefficients."""
+        return self.coefficients.shape
+
+    def block(self, X: Array, y: Array | None) -> Array:
+        """Sum over the rows of one block."""
+        if y is None:
+            raise PrivacyError("the private sample must have labels: Private(X, y).")
+        gradient: Array = np.clip((X @ self.coefficients - y) / self.knee, -1.0, 1.0) @ X
+        return gradient
+
+    def sensitivity(self, n_rows: int) -> float:
+        """Of the mean, in the Euclidean norm."""
+        return 2 / n_rows
+
+
+def predicted_noise(curvature: Array, gain: Array, steps: int) -> Array:
+    r"""Variance that unit noise in every gradient leaves in the mean of the last half of the steps.
+
+    For :math:`v_t = (1 - g h) v_{t-1} - g \xi_t` from 0, with curvature h, gain g (the step times
+    the preconditioner) and :math:`\xi_t` of variance 1, in one direction or several at once.
+
+    Examples
+    --------
+    >>> predicted_noise(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 2)
+    array([2., 1.])
+    """
+    last = math.ceil(steps / 2)
+    powers = (1 - gain * curvature) ** np.arange(steps)[:, None]
+    sums = np.vstack([np.zeros_like(curvature), np.cumsum(powers, axis=0)])
+    first = np.arange(steps)  # a noise of step t+1 acts on the iterates from t+1 on
+    share = (sums[steps - first] - sums[np.maximum(0, steps - last - first)]) / last
+    return np.asarray(gain**2 * np.sum(share**2, axis=0))
