@@ -1,0 +1,92 @@
+"""What fitted linear models answer: predictions, scores, probabilities, classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+__all__ = ["LinearClassifier", "LinearRegressor", "class_labels"]
+
+
+class LinearRegressor(RegressorMixin, BaseEstimator):
+    """Linear predictions from ``coef_`` and ``intercept_``."""
+
+    def predict(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        """
+        check_is_fitted(self, "coef_")
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(rows @ self.coef_ + self.intercept_)
+
+
+class LinearClassifier(ClassifierMixin, BaseEstimator):
+    """Classes by linear scores, from ``coef_``, ``intercept_`` and ``classes_``."""
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores: of the second class for two classes, else one for each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        """
+        check_is_fitted(self, "classes_")
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = self._scores(rows)
+        return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
+
+    def _scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Probabilities of the classes by the logistic model of the scores.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim == 2:
+            return np.asarray(softmax(scores, axis=1))
+        return np.column_stack([expit(-scores), expit(scores)])
+
+    def predict(self, X: ArrayLike) -> Any:
+        """Predict classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        """
+        scores = self.decision_function(X)
+        places = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
+        return self.classes_[places]
+
+
+def class_labels(labels: Any, given: Any) -> Any:
+    """Sorted classes: the caller's, or those of the public labels.
+
+    Examples
+    --------
+    >>> class_labels(["no", "no"], ["yes", "no"]).tolist()
+    ['no', 'yes']
+    """
+    check_classification_targets(labels)
+    seen = np.unique(labels)
+    classes = seen if given is None else np.unique(np.asarray(given))
+    unknown = ~np.isin(seen, classes)
+    if unknown.any():
+        raise ValueError(f"classes: the public label {seen[unknown][0]!r} is not among them.")
+    if len(classes) < 2:
+        raise ValueError(
+            "y has only one class, and a classifier needs two; pass classes= with all of them."
+        )
+    return classes

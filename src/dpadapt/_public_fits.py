@@ -1,0 +1,71 @@
+"""Linear models of public rows alone: where every private method starts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression, RidgeCV
+
+__all__ = ["fit_logistic", "fit_ridge"]
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+_STRENGTHS = np.logspace(-3, 4, 15)  # of the ridge, tried by leave-one-out
+_INVERSE_STRENGTHS = (0.01, 0.1, 1.0, 10.0)  # C of the logistic regression, tried on a hold-out
+_CUT = 0.7  # part of the rows that a candidate C is fitted to
+_FEW = 100  # rows; with fewer, C is 1
+
+
+def fit_ridge(rows: Array, targets: Array, weights: Array | None = None) -> Array:
+    """Ridge with its strength by leave-one-out; the constant is not penalised."""
+    model = RidgeCV(alphas=_STRENGTHS)
+    model.fit(rows[:, :-1], targets, sample_weight=weights)
+    return np.vstack([np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)])
+
+
+def fit_logistic(rows: Array, codes: Codes, classes: int, weights: Array | None = None) -> Array:
+    """Logistic regression with C by one hold-out; a class without rows gets half a row."""
+    seen = np.unique(codes)
+    out = np.zeros((rows.shape[1], classes if classes > 2 else 1))
+    if len(seen) < 2:
+        odds = np.log(2.0 * len(codes))  # all rows against half a row
+        if classes > 2:
+            out[-1] = np.where(np.arange(classes) == seen[0], odds, 0.0)
+        else:
+            out[-1] = odds if seen[0] == 1 else -odds
+        return out
+    model = _logistic(rows, codes, weights, _choose_strength(rows, codes, weights))
+    found = np.vstack([model.coef_.T, model.intercept_])
+    if classes <= 2:
+        return found
+    if len(seen) == 2:
+        found = np.hstack([-found / 2, found / 2])
+    out[-1] = -np.log(2.0 * len(codes))
+    out[:, seen] = found
+    return out
+
+
+def _choose_strength(rows: Array, codes: Codes, weights: Array | None) -> float:
+    order = np.random.default_rng(0).permutation(len(codes))
+    train, test = np.split(order, [int(_CUT * len(order))])
+    if len(codes) < _FEW or len(np.unique(codes[train])) < 2:
+        return 1.0
+
+    def error(strength: float) -> float:
+        model = _logistic(rows[train], codes[train], _cut(weights, train), strength)
+        wrong = model.predict(rows[test][:, :-1]) != codes[test]
+        return float(np.average(wrong, weights=_cut(weights, test)))
+
+    return min(_INVERSE_STRENGTHS, key=error)
+
+
+def _cut(weights: Array | None, places: Codes) -> Array | None:
+    return None if weights is None else weights[places]
+
+
+def _logistic(rows: Array, codes: Codes, weights: Array | None, strength: float) -> Any:
+    model = LogisticRegression(C=strength, max_iter=1000, tol=1e-6)
+    return model.fit(rows[:, :-1], codes, sample_weight=weights)

@@ -1,0 +1,154 @@
+"""What the baselines know from public rows: units, bounds, and the public-only fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+
+from dpadapt._checks import public_scaling
+from dpadapt._public_fits import fit_logistic, fit_ridge
+from dpadapt.privacy import Cleaning, Prepared
+
+Array = NDArray[np.float64]
+
+_FAR = 1e6  # rows are first cut here, in radii: only so that nothing overflows
+_WIDE = 10.0  # labels are first cut here, in label bounds, where residuals are bounded later
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Public rows in public units: columns standardised, a last column of ones.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, d)
+    labels : ndarray of shape (m,)
+        Numbers for regression; places among the classes for classification.
+    names : ndarray, optional
+        The class labels; None for regression.
+    """
+
+    X: Array
+    labels: Any
+    names: Any = None
+
+    @property
+    def classes(self) -> int:
+        """Number of classes; 0 for regression."""
+        return 0 if self.names is None else len(self.names)
+
+    @cached_property
+    def scaling(self) -> tuple[Array, Array]:
+        return public_scaling(self.X)
+
+    @cached_property
+    def label_scaling(self) -> tuple[float, float]:
+        center, scale = public_scaling(np.asarray(self.labels, dtype=float)[:, None])
+        return float(center[0]), float(scale[0])
+
+    @cached_property
+    def rows(self) -> Array:
+        """Shape (m, d + 1)."""
+        return self.in_units(self.X)
+
+    def in_units(self, X: Array) -> Array:
+        center, scale = self.scaling
+        return np.column_stack([(X - center) / scale, np.ones(len(X))])
+
+    @cached_property
+    def targets(self) -> Any:
+        """Standardised labels, or the class codes."""
+        if self.classes:
+            return self.labels
+        center, scale = self.label_scaling
+        return (self.labels - center) / scale
+
+    @property
+    def outputs(self) -> int:
+        """Columns of the coefficients: one, or one for each of three and more classes."""
+        return self.classes if self.classes > 2 else 1
+
+    @cached_property
+    def radius(self) -> float:
+        """R: the 99% quantile of the norms of public rows, the column of ones included."""
+        return float(np.quantile(np.linalg.norm(self.rows, axis=1), 0.99))
+
+    @cached_property
+    def label_bound(self) -> float:
+        """The 99.5% quantile of public labels, in public units."""
+        return bound_of(self.targets[:, None])
+
+    # public-only fits
+
+    def public_fit(self) -> Array:
+        """Ridge or logistic coefficients of shape (d + 1, outputs)."""
+        if self.classes:
+            return fit_logistic(self.rows, self.labels, self.classes)
+        return fit_ridge(self.rows, self.targets[:, None])
+
+    def zero(self) -> Array:
+        return np.zeros((self.rows.shape[1], self.outputs))
+
+    # private rows in the same units
+
+    def cleaning(self, *, wide_labels: bool = False) -> Cleaning:
+        """The public map into public units, but for the radius R."""
+        center, scale = self.scaling
+        far = _FAR * self.radius
+        if self.classes:
+            return Cleaning(far, center, scale, 1.0, classes=self.classes)
+        middle, unit = self.label_scaling
+        half = unit * self.label_bound * (_WIDE if wide_labels else 1.0)
+        return Cleaning(
+            far, center, scale, 1.0, label_range=(middle - half, middle + half), unit_labels=True
+        )
+
+    def prepared(self) -> Prepared:
+        """Rows shrunk to R, their labels by the same factor; class codes stay as they are."""
+        radius, classes = self.radius, self.classes
+        bound = 0.0 if classes else self.label_bound
+
+        def shrink(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+            factor = shrinkage(X, radius)
+            if y is None:
+                return X * factor[:, None], None
+            return X * factor[:, None], y if classes else y * bound * factor
+
+        return Prepared(self.cleaning(), shrink, self.rows.shape[1])
+
+
+def shrinkage(rows: Array, radius: float) -> Array:
+    """Factors that bring rows to norm ``radius`` at most, a hair below it."""
+    norms = np.linalg.norm(rows, axis=1)
+    return np.asarray(np.minimum(1.0, radius / np.maximum(norms, 1e-300)) * (1 - 1e-12))
+
+
+def bound_of(labels: Array) -> float:
+    """The 99.5% quantile of the norms of label vectors; never zero."""
+    return max(float(np.quantile(np.linalg.norm(labels, axis=1), 0.995)), 1e-6)
+
+
+def signed(codes: Array, classes: int) -> Array:
+    """Label vectors of norm 1: -1 and 1 for two classes, else one-hot; 0 for no class."""
+    places = np.asarray(codes)
+    if classes <= 2:
+        return np.where(places < 0, 0.0, 2.0 * places - 1.0)[:, None]
+    return (places[:, None] == np.arange(classes)).astype(float)
+
+
+def residuals(scores: Array, labels: Array, classes: int) -> Array:
+    """Derivative of the loss in the scores: half a square, logistic, softmax; 0 for no class."""
+    if not classes:
+        return scores - labels[:, None]
+    if classes <= 2:
+        known = labels >= 0
+        return np.where(known, expit(scores[:, 0]) - labels, 0.0)[:, None]
+    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances = shifted / shifted.sum(axis=1, keepdims=True)
+    chances -= labels[:, None] == np.arange(classes)
+    return np.where(labels[:, None] >= 0, chances, 0.0)

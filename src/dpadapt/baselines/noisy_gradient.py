@@ -1,0 +1,201 @@
+"""Noisy full-batch gradient descent: from zero (private rows only), or from the public model.
+
+T steps, each on the mean of per-row gradients cut to a norm C. One step is a Gaussian release of
+sensitivity 2 C / n (:class:`~._descent.ClippedGradient`); T of them, each chosen by the ones
+before, are calibrated together by exact Gaussian accounting. Started from the public model this is
+DP fine-tuning. T, C and the step size are given, or tuned on public rows only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpadapt.privacy import Guarantee, Private, gaussian_mu
+from dpadapt.privacy import _validate as validate
+
+from ._base import PrivateClassifier, PrivateRegressor
+from ._descent import ClippedGradient, descend, median_norm, smoothness, tuned
+from ._tasks import Array, Task
+
+__all__ = ["NoisyGradientClassifier", "NoisyGradientRegressor"]
+
+
+class NoisyGradientRegressor(PrivateRegressor):
+    """Linear regression by noisy gradient descent on the private rows.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The privacy budget of one fit. No default: it is a decision.
+    start : {"zero", "public"}, default="zero"
+        "zero" learns from the private rows alone, "public" fine-tunes the public model.
+    steps : int, optional
+        T. What is not given of the three is tuned on public rows.
+    step_size : float, optional
+        In units of one over the smoothness of the public loss.
+    clip : float, optional
+        In units of the median norm of a public row's gradient at the start.
+    noise : {"secure", "seeded", "exact"}, default="secure"
+    random_state : int, RandomState or None, default=None
+        The seed, for ``noise="seeded"`` only.
+    ledger : Account, optional
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (d,)
+    intercept_ : float
+    guarantee_ : Guarantee
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> model = NoisyGradientRegressor(epsilon=1.0, delta=1e-6, start="public", steps=20)
+    >>> model = model.fit(X, X[:, 0], private=Private(X, X[:, 0] + 1))
+    >>> model.guarantee_.epsilon <= 1.0
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        start: str = "zero",
+        steps: int | None = None,
+        step_size: float | None = None,
+        clip: float | None = None,
+        noise: str = "secure",
+        random_state: Any = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.start = start
+        self.steps = steps
+        self.step_size = step_size
+        self.clip = clip
+        self.noise = noise
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    def _check(self) -> None:
+        _check(self)
+
+    def _solve(
+        self, task: Task, private: Private, options: dict[str, Any]
+    ) -> tuple[Array, Guarantee]:
+        return _noisy_descent(self, task, private, options)
+
+
+class NoisyGradientClassifier(PrivateClassifier):
+    """Logistic regression (softmax for three and more classes) by noisy gradient descent.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The privacy budget of one fit. No default: it is a decision.
+    start : {"zero", "public"}, default="zero"
+        "zero" learns from the private rows alone, "public" fine-tunes the public model.
+    steps : int, optional
+        T. What is not given of the three is tuned on public rows.
+    step_size : float, optional
+        In units of one over the smoothness of the public loss.
+    clip : float, optional
+        In units of the median norm of a public row's gradient at the start.
+    classes : sequence, optional
+        All class labels; by default those of the public labels.
+    noise : {"secure", "seeded", "exact"}, default="secure"
+    random_state : int, RandomState or None, default=None
+        The seed, for ``noise="seeded"`` only.
+    ledger : Account, optional
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    classes_ : ndarray
+    coef_, intercept_ : ndarray
+    guarantee_ : Guarantee
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+    >>> model = NoisyGradientClassifier(epsilon=1.0, delta=1e-6, start="public", steps=20)
+    >>> model = model.fit(X, X[:, 0] > 0, private=Private(X, X[:, 0] > 0.5))
+    >>> model.guarantee_.epsilon <= 1.0
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        start: str = "zero",
+        steps: int | None = None,
+        step_size: float | None = None,
+        clip: float | None = None,
+        classes: Any = None,
+        noise: str = "secure",
+        random_state: Any = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.start = start
+        self.steps = steps
+        self.step_size = step_size
+        self.clip = clip
+        self.classes = classes
+        self.noise = noise
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    def _check(self) -> None:
+        _check(self)
+
+    def _solve(
+        self, task: Task, private: Private, options: dict[str, Any]
+    ) -> tuple[Array, Guarantee]:
+        return _noisy_descent(self, task, private, options)
+
+
+def _check(model: NoisyGradientRegressor | NoisyGradientClassifier) -> None:
+    validate.choice("start", model.start, ("zero", "public"))
+    if model.steps is not None:
+        validate.count("steps", model.steps)
+    for name in ("step_size", "clip"):
+        if getattr(model, name) is not None:
+            validate.positive(name, getattr(model, name))
+
+
+def _noisy_descent(
+    model: NoisyGradientRegressor | NoisyGradientClassifier,
+    task: Task,
+    private: Private,
+    options: dict[str, Any],
+) -> tuple[Array, Guarantee]:
+    """Coefficients in public units."""
+    mu = gaussian_mu(options["epsilon"], options["delta"])
+    given = (model.steps, model.step_size, model.clip)
+    steps, step_size, clip = tuned(task, model.start, private.n_rows, mu, given)
+    first = task.public_fit() if model.start == "public" else task.zero()
+    clip *= median_norm(task.rows, task.targets, first, task.classes)
+    rows = task.prepared()
+    with private.open(**options) as session:
+        hidden = session.hide(ClippedGradient(rows, first, clip, task.classes), keep=True)
+        (grant,) = session.plan(hidden.request(count=steps))
+
+        def gradient(w: Array) -> Array:
+            query = ClippedGradient(rows, w, clip, task.classes)
+            return session.gaussian(grant, session.hide(query, keep=True))
+
+        step = step_size / smoothness(task.rows, task.classes)
+        found = descend(gradient, first, steps, step)
+    return found, session.guarantee

@@ -1,0 +1,113 @@
+"""AdaSSP: contract, sensitivities, noise scales, and what it recovers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from baselines.baseline_contracts import ClassificationContract, RegressionContract, given
+from contracts import releases, taped
+from dpadapt import Private
+from dpadapt.baselines import AdaSSPClassifier, AdaSSPRegressor, PublicOnlyRegressor
+from dpadapt.baselines._tasks import Task
+from dpadapt.baselines.adassp import CrossMoment, RowMoment
+from dpadapt.privacy import Cleaning, gaussian_mu
+
+
+class TestContract(RegressionContract):
+    make = given(AdaSSPRegressor, {})
+
+
+class TestContractResidual(RegressionContract):
+    make = given(AdaSSPRegressor, {"residual": True})
+
+
+class TestContractClassifier(ClassificationContract):
+    make = given(AdaSSPClassifier, {"residual": True})
+
+
+def shifted(seed=0, m=2000, n=4000, d=4, noise=0.3):
+    rng = np.random.default_rng(seed)
+    slopes = rng.normal(size=d)
+    moved = 0.6 * slopes + 0.1 * rng.normal(size=d)
+    X, T = rng.normal(size=(m, d)), rng.normal(0.3, 1.0, size=(n, d))
+    return X, X @ slopes + noise * rng.normal(size=m), T, T @ moved + noise * rng.normal(size=n)
+
+
+def test_sensitivities_hold_on_random_neighbours_and_are_attained():
+    rng = np.random.default_rng(0)
+    worst = {"moment": 0.0, "least": 0.0, "cross": 0.0}
+    cleaning = Cleaning(radius=9.0)
+    n, R, B = 3, 2.0, 1.5
+    moment = RowMoment(cleaning, R, 2)
+    cross = CrossMoment(cleaning, R, B, 2, 1)
+    for trial in range(4000):
+        rows = rng.normal(size=(n + 1, 3))
+        rows[:, :2] *= (R / np.linalg.norm(rows[:, :2], axis=1))[:, None]
+        rows[:, 2] = B * np.sign(rows[:, 2])
+        if trial % 4 == 0:
+            rows[n, :2] = [-rows[0, 1], rows[0, 0]]  # at right angles
+        if trial % 4 == 1:
+            rows[n, :2] = -rows[0, :2]
+        if trial % 4 == 2:
+            rows[1:n] = 0.0
+        one, two = rows[:n], np.vstack([rows[1:n], rows[n]])
+        change = (moment.block(one, None) - moment.block(two, None)) / n
+        low = [np.linalg.eigvalsh(moment.block(some, None) / n)[0] for some in (one, two)]
+        other = (cross.block(one, None) - cross.block(two, None)) / n
+        worst["moment"] = max(worst["moment"], np.linalg.norm(change) / moment.sensitivity(n))
+        worst["least"] = max(worst["least"], abs(low[0] - low[1]) / (R * R / n))
+        worst["cross"] = max(worst["cross"], np.linalg.norm(other) / cross.sensitivity(n))
+    assert max(worst.values()) <= 1 + 1e-12
+    assert worst["moment"] > 0.999
+    assert worst["cross"] > 0.999
+
+
+def test_the_three_releases_have_equal_shares_of_mu():
+    X, y, T, t = shifted()
+    model = AdaSSPRegressor(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0)
+    with taped() as tape:
+        model.fit(X, y, private=Private(T, t))
+    share = gaussian_mu(1.0, 1e-6) / math.sqrt(3)
+    task = Task(X, y)
+    n, R, B = len(T), task.radius, task.label_bound
+    least, moment, cross = (draw.scale for draw in releases(tape))
+    assert math.isclose(least, R**2 / n / share, rel_tol=1e-6)
+    assert math.isclose(moment, math.sqrt(2) * R**2 / n / share, rel_tol=1e-6)
+    assert math.isclose(cross, 2 * R * B / n / share, rel_tol=1e-6)
+
+
+def test_with_much_budget_it_is_least_squares_of_the_private_rows():
+    X, y, T, t = shifted(n=20_000, noise=0.1)
+    model = AdaSSPRegressor(epsilon=100.0, delta=1e-3, noise="seeded", random_state=0)
+    model.fit(X, y, private=Private(T, t))
+    best = np.linalg.lstsq(np.column_stack([T, np.ones(len(T))]), t, rcond=None)[0]
+    np.testing.assert_allclose([*model.coef_, model.intercept_], best, atol=0.03)
+
+
+def test_residuals_shrink_to_the_public_model():
+    X, y, T, t = shifted(n=60)
+    errors = {}
+    for residual in (False, True):
+        model = AdaSSPRegressor(
+            epsilon=0.2, delta=1e-6, residual=residual, noise="seeded", random_state=0
+        ).fit(X, y, private=Private(T, t))
+        errors[residual] = np.mean((model.predict(T) - t) ** 2)
+    public = np.mean((PublicOnlyRegressor().fit(X, y).predict(T) - t) ** 2)
+    assert errors[True] < 1.5 * public
+    assert errors[False] > 1.3 * errors[True]
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_classifier_learns_and_leaves_out_rows_of_no_class(classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6000, 3))
+    y = np.digitize(X[:, 0], np.linspace(-0.5, 0.5, classes - 1) if classes > 2 else [0.0])
+    names = np.array(["a", "b", "c"])[y]
+    other = np.where(rng.random(6000) < 0.1, "zzz", names)
+    model = AdaSSPClassifier(epsilon=4.0, delta=1e-6, noise="seeded", random_state=0)
+    model.fit(X[:300], names[:300], private=Private(X, other))
+    assert model.score(X, names) > (0.9 if classes == 2 else 0.6)
+    assert set(model.classes_) == set(names)
