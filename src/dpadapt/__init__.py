@@ -11,6 +11,7 @@ from .privacy import BudgetExceeded, Guarantee, PrivacyError, Private
 if TYPE_CHECKING:
     from .discrepancy import DiscrepancyRegressor
     from .pipeline import AdaptationPipeline
+    from .reweighting import ReweightingClassifier, ReweightingRegressor
 
 __version__ = "0.1.0"
 
@@ -21,9 +22,16 @@ __all__ = [
     "Guarantee",
     "PrivacyError",
     "Private",
+    "ReweightingClassifier",
+    "ReweightingRegressor",
 ]
 
-_WHERE = {"AdaptationPipeline": ".pipeline", "DiscrepancyRegressor": ".discrepancy"}
+_WHERE = {
+    "AdaptationPipeline": ".pipeline",
+    "DiscrepancyRegressor": ".discrepancy",
+    "ReweightingClassifier": ".reweighting",
+    "ReweightingRegressor": ".reweighting",
+}
 
 
 def __getattr__(name: str) -> Any:

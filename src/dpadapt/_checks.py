@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from dpadapt.privacy import Private
+from dpadapt.privacy import Guarantee, Private
 from dpadapt.privacy import _validate as validate
 
 __all__ = [
+    "GuaranteeWarning",
     "aligned_private",
     "check_private",
     "check_width",
     "public_scaling",
     "session_options",
+    "warn_of_printed",
 ]
+
+
+class GuaranteeWarning(UserWarning):
+    """A paper's printed constants give less privacy than was asked for."""
 
 
 def session_options(estimator: Any) -> dict[str, Any]:
@@ -120,3 +127,19 @@ def public_scaling(X: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
     center, scale = measured.mean(axis=0), measured.std(axis=0)
     constant = scale <= 1e-12 * np.abs(center)
     return center * unit, np.where(constant, 1.0, scale * unit)
+
+
+def warn_of_printed(guarantee: Guarantee, epsilon: float) -> None:
+    """Warn where a paper's constants spent more than was asked for.
+
+    Examples
+    --------
+    >>> warn_of_printed(Guarantee(), 1.0)
+    """
+    if guarantee.epsilon > epsilon * (1 + 1e-9):
+        warnings.warn(
+            f"the printed constants give epsilon {guarantee.epsilon:.4g}, more than the "
+            f"{epsilon:.4g} that was asked for; calibration='tight' keeps to it.",
+            GuaranteeWarning,
+            stacklevel=4,
+        )

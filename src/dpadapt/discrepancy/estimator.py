@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt._checks import aligned_private, public_scaling, session_options
+from dpadapt._checks import (
+    GuaranteeWarning,
+    aligned_private,
+    public_scaling,
+    session_options,
+    warn_of_printed,
+)
 from dpadapt._progress import row_progress
 from dpadapt.privacy import Cleaning, Guarantee, Private
 from dpadapt.privacy import _validate as validate
@@ -34,10 +40,6 @@ Array = NDArray[np.float64]
 
 class AdaptationWarning(UserWarning):
     """The public rows cannot be weighted to look like the private ones."""
-
-
-class GuaranteeWarning(UserWarning):
-    """A paper's printed constants give less privacy than was asked for."""
 
 
 @dataclass(frozen=True)
@@ -370,13 +372,7 @@ class DiscrepancyRegressor(RegressorMixin, BaseEstimator):
             certificate=self.certificate,
         )
         found = weigh(choice, rows, labels - labels.mean(), private, cleaning, options)
-        if found.guarantee.epsilon > options["epsilon"] * (1 + 1e-9):
-            warnings.warn(
-                f"the printed constants give epsilon {found.guarantee.epsilon:.4g}, more than the "
-                f"{options['epsilon']:.4g} that was asked for; calibration='tight' keeps to it.",
-                GuaranteeWarning,
-                stacklevel=3,
-            )
+        warn_of_printed(found.guarantee, options["epsilon"])
         # as printed the single stage has coefficients of its own; a refit on its weights is better
         slopes = found.coefficients if self.calibration == "paper" else None
         return _Adaptation(

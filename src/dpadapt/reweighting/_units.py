@@ -1,0 +1,124 @@
+"""The units in which the solvers see public and private rows: public facts only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadapt._checks import public_scaling
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy import _validate as validate
+
+Array = NDArray[np.float64]
+
+_SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
+_FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
+_QUANTILE = 0.99  # of public norms: the radius of the paper's solvers
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """A public affine map of the columns, and the map of coefficients back.
+
+    Attributes
+    ----------
+    center, scale : ndarray of shape (d,)
+    label_range : (float, float) or None
+        Where labels are mapped to [-1, 1] (the paper's solvers), else None.
+    """
+
+    center: Array
+    scale: Array
+    label_range: tuple[float, float] | None = None
+
+    def rows(self, X: Array) -> Array:
+        """Rows in these units."""
+        return np.asarray((X - self.center) / self.scale)
+
+    def labels(self, y: Array) -> Array:
+        """Labels in [-1, 1]."""
+        middle, half = self._label_units()
+        return np.clip((y - middle) / half, -1.0, 1.0)
+
+    def linear(self, coefficients: Array) -> tuple[Array, Array]:
+        """Slopes (d, k) and constants (k,) for plain rows, from (d + 1, k) in these units."""
+        slopes = coefficients[:-1] / self.scale[:, None]
+        constants = coefficients[-1] - self.center @ slopes
+        middle, half = self._label_units()
+        return half * slopes, half * constants + middle
+
+    def inverse(self, slopes: Array, constants: Array) -> Array:
+        """Coefficients (d + 1, k) in these units, from those for plain rows."""
+        middle, half = self._label_units()
+        inner = slopes * self.scale[:, None] / half
+        return np.vstack([inner, (constants + self.center @ slopes - middle) / half])
+
+    def _label_units(self) -> tuple[float, float]:
+        if self.label_range is None:
+            return 0.0, 1.0
+        low, high = self.label_range
+        return low / 2 + high / 2, (high / 2 - low / 2) or 1.0
+
+
+def descent_units(X: Array) -> Units:
+    """Columns as they are if they are comparable, else standardised.
+
+    Standardised columns would make a rare category as large as a common one, and the last of
+    many principal components as large as the first; but columns in units of their own (an age, an
+    income) are not comparable as they are.
+    """
+    center, scale = public_scaling(X)
+    varying = scale[~np.isclose(X, X[:1]).all(axis=0)]
+    if not varying.size or varying.max() > _SPREAD * varying.min():
+        return Units(center, scale)
+    return Units(center, np.ones_like(scale))
+
+
+def paper_units(X: Array, label_range: tuple[float, float] | None) -> Units:
+    """Standardised columns, and labels of [-1, 1]."""
+    return Units(*public_scaling(X), label_range)
+
+
+def descent_cleaning(units: Units, X: Array, **labels: Any) -> Cleaning:
+    """Private rows for a descent, which bounds them itself: only what overflows is cut."""
+    largest = float(np.linalg.norm(units.rows(X), axis=1).max())
+    return Cleaning(_FAR * max(largest, 1.0), units.center, units.scale, 1.0, **labels)
+
+
+def paper_sample(
+    units: Units, X: Array, radius: float | None, **labels: Any
+) -> tuple[Array, Cleaning]:
+    """Public rows shrunk to the radius, with a constant of 1, and the same for private rows."""
+    rows = units.rows(X)
+    norms = np.linalg.norm(rows, axis=1)
+    if radius is None:
+        radius = float(np.quantile(norms, _QUANTILE)) or 1.0
+    bound = validate.positive("radius", radius)
+    shrunk = rows * np.minimum(1.0, bound / np.maximum(norms, 1e-300))[:, None]
+    cleaning = Cleaning(bound, units.center, units.scale, 1.0, **labels)
+    return np.column_stack([shrunk, np.ones(len(rows))]), cleaning
+
+
+def wide_labels(y: Array) -> tuple[float, float]:
+    """A range of labels that excludes nothing but overflow, around the public mean."""
+    middle = float(y.mean())
+    reach = _FAR * (float(y.std()) or max(1.0, abs(middle)))
+    return middle - reach, middle + reach
+
+
+def check_range(given: Any, y: Array) -> tuple[float, float] | None:
+    """The caller's range of labels, checked against the public ones."""
+    if given is None:
+        return None
+    low, high = (float(bound) for bound in given)
+    if not low < high or not np.isfinite([low, high]).all():
+        raise ValueError(f"label_range must be two numbers (low, high); got {given!r}.")
+    if y.min() < low or y.max() > high:
+        raise ValueError(
+            "label_range must hold the public labels, which reach from "
+            f"{y.min():.6g} to {y.max():.6g}; got {given!r}. Private labels beyond it are clamped."
+        )
+    return low, high
