@@ -26,6 +26,7 @@ PRIVATE_ROWS = {
     *("blocks", "block_rows"),
 }
 LAZY = "dp_accounting matplotlib numba sqlalchemy pandas pyarrow randomgen opendp rich typer dask"
+LAZY += " torch"
 
 
 def name_of(path: Path) -> str:

@@ -301,23 +301,26 @@ class ReweightingClassifier(LinearClassifier):
         from .network import NetworkAdaptation
 
         units = paper_units(public, None)
-        rows = units.rows(public)
+        rows, cleaning = paper_sample(units, public, self.radius, classes=k)
         network = NetworkAdaptation(
-            rows,
+            rows[:, :-1],
             codes,
             k,
             self.module,
             solver=self.solver,
-            alpha=_ALPHA.get(self.solver, 0.0) if self.alpha is None else float(self.alpha),
+            alpha=self.alpha,
             kappa=self.kappa,
             steps=self.steps,
             calibration=self.calibration,
+            seed=self.random_state if isinstance(self.random_state, int) else 0,
         )
+        guarantee = Guarantee()
         if private is None:
-            guarantee, module = Guarantee(), network.pretrain()
+            module = network.pretrain()
         else:
-            _, cleaning = paper_sample(units, public, self.radius, classes=k)
-            raise NotImplementedError(cleaning)
+            with private.open(**options) as session:
+                module = network.fit(session, replace(cleaning, intercept=0.0))
+            guarantee = session.guarantee
         return {"module_": module, "_units": units, "guarantee_": guarantee}
 
     def _scores(self, rows: Array) -> Array:

@@ -1,0 +1,328 @@
+r"""A small torch network, trained on public rows and adapted to private ones by clipped gradients.
+
+Solver "known-noise" (the default) is noisy gradient descent whose noise is known in advance:
+
+1. Train the module on the public rows.
+2. Linearise its logits there: parameters that move by v move those of row i by :math:`J_i v`. A few
+   public rows give the spectrum of :math:`J^T J`.
+3. Take T noisy steps on the private rows' mean gradient, each row's clipped to half the length that
+   is usual on public rows at equal probabilities.
+4. The step is the longest one for which the noise of the answer is predicted to change logits by
+   at most a fifth of their public variance, and no longer than one over the curvature.
+5. The answer is the mean of the last half of the iterates, which averages noise away.
+6. What noise leaves in the logits is known, E; how far the logits of public rows moved, A, can be
+   seen. The move of the parameters is shrunk by :math:`\max(0, 1 - E/A)` (James-Stein): a move that
+   noise alone explains is undone, and the public network remains.
+
+"profiled" is steps 1 to 5 with rows weighed down by :math:`\min(1, \sqrt{\kappa/loss})`
+(:mod:`~dpadapt.reweighting.profile`). "gradient" is Algorithm 2 of the paper with its weights
+frozen at their start (they hardly move, see :mod:`~dpadapt.reweighting.general`): a constant step,
+and an iterate drawn at random. The paper's G, a bound on gradients, does not exist for a network:
+``clip`` takes its place, and is enforced. Nor does a bound on the curvature: the step is one over
+the curvature of the linearised network.
+
+Sampling by batches is not offered: full gradients need no amplification, and their accounting is
+exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dpadapt.privacy import Cleaning, Grant, Request, Session
+from dpadapt.privacy import _validate as validate
+
+from .network_query import (
+    Array,
+    NetworkGradient,
+    as_rows,
+    check_module,
+    flat,
+    jacobian,
+    load_torch,
+    logits,
+    public_gradient,
+    scores,
+    with_parameters,
+)
+from .profile import predicted_noise
+
+__all__ = ["NetworkAdaptation", "scores"]
+
+SOLVERS = ("known-noise", "profiled", "gradient")
+_STEPS = 100
+_NOISE_SHARE = 0.2  # of the public variance of the logits
+_SPREAD = (0.01, 2.0)  # of public logits: how small and how large a shift is reckoned with
+_SHORTER, _TRIALS = 0.8, 100  # steps that are tried: 1, 0.8, 0.64, ... of the longest
+_LINEAR = (128, 1280, 1 << 24)  # rows of the linearisation, outputs of them, numbers in it, at most
+_HELD, _RATE, _EPOCHS, _PATIENCE = 0.2, 0.01, 1000, 50  # of public training
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkAdaptation:
+    r"""A classifying network for private rows, adapted from public ones.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, d)
+        Public rows, scaled; without an intercept column (the module has biases).
+    codes : ndarray of shape (m,)
+        Their classes, coded 0 ... n_classes - 1.
+    n_classes : int
+        k, 2 or more.
+    module : torch.nn.Module
+        From rows of shape (batch, d) to logits of shape (batch, k); public. It is copied, never
+        changed. Parameters that need no gradient stay as they are. Run in evaluation mode always:
+        dropout does nothing. Layers that take statistics of a batch are refused unless frozen.
+    solver : {"known-noise", "profiled", "gradient"}, default="known-noise"
+    alpha : float, optional
+        Share of the public sample in the objective, from 0 to 1; 0 by default, 0.5 for "gradient".
+        At 1 nothing is asked of the private rows, and the public network is the answer.
+    kappa : float, optional
+        For "profiled": :math:`\kappa`; None keeps the weights uniform.
+    clip : float, optional
+        C. By default half the median length of :math:`J_i^T (1/k - e_y)` on public rows, the
+        gradient at equal probabilities. For "gradient", the G of the paper.
+    steps : int, optional
+        T; 100 by default.
+    step_size : float, optional
+        The step, instead of the one described above.
+    calibration : {"tight", "paper"}, default="tight"
+        "paper", for "gradient" only: the noise :math:`2 s_1 \sqrt{T \log(2/\delta)} / \epsilon`,
+        :math:`s_1 = 2 (1 - \alpha) G / n`, as printed.
+    seed : int, default=0
+        Of public choices: the hold-out of the training, rows of the linearisation, the iterate.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> torch = pytest.importorskip("torch")
+    >>> from dpadapt.privacy import Private
+    >>> rng = np.random.default_rng(0)
+    >>> X, T = rng.normal(size=(500, 2)), rng.normal(size=(4000, 2))
+    >>> solver = NetworkAdaptation(X, (X[:, 0] > 0).astype(int), 2, torch.nn.Linear(2, 2))
+    >>> cleaning = Cleaning(5.0, classes=2)
+    >>> with Private(T, T[:, 0] + T[:, 1] > 0).open(epsilon=1.0, delta=1e-6) as session:
+    ...     network = solver.fit(session, cleaning)
+    >>> W = network.weight.detach().numpy()
+    >>> bool(W[1, 1] - W[0, 1] > 0.5), session.guarantee.epsilon <= 1.0
+    (True, True)
+    """
+
+    X: Array
+    codes: npt.NDArray[Any]
+    n_classes: int
+    module: Any
+    solver: str = "known-noise"
+    alpha: float | None = None
+    kappa: float | None = None
+    clip: float | None = None
+    steps: int | None = None
+    step_size: float | None = None
+    calibration: str = "tight"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        X, codes = np.asarray(self.X, dtype=np.float64), np.asarray(self.codes)
+        if X.ndim != 2 or not X.size or not np.isfinite(X).all() or codes.shape != X.shape[:1]:
+            raise ValueError("X must be a matrix of finite numbers, codes one class for each row.")
+        validate.count("n_classes", self.n_classes, least=2)
+        if not np.isin(codes, np.arange(self.n_classes)).all():
+            raise ValueError(f"codes must be class codes from 0 to {self.n_classes - 1}.")
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "codes", codes.astype(np.int64))
+        validate.choice("solver", self.solver, SOLVERS)
+        validate.choice("calibration", self.calibration, ("tight", "paper"))
+        if self.alpha is not None and validate.non_negative("alpha", self.alpha) > 1:
+            raise ValueError(f"alpha must lie between 0 and 1; got {self.alpha!r}.")
+        for name in ("kappa", "clip", "step_size"):
+            if getattr(self, name) is not None:
+                validate.positive(name, getattr(self, name))
+        if self.steps is not None:
+            validate.count("steps", self.steps)
+        if self.kappa is not None and self.solver != "profiled":
+            raise ValueError("kappa is for solver='profiled'.")
+        if self.calibration == "paper" and self.solver != "gradient":
+            raise ValueError("calibration='paper' is for solver='gradient'.")
+        check_module(self.module, X, self.n_classes)
+
+    def pretrain(self) -> Any:
+        """The public network: a copy of the module, trained on the public rows alone."""
+        return with_parameters(self.module, self.start)
+
+    def fit(self, session: Session, cleaning: Cleaning) -> Any:
+        """Spend a whole session; the adapted network, in evaluation mode."""
+        if self._share == 1:
+            return self.pretrain()
+        (grant,) = session.plan(self.request(session, cleaning))
+        return self.release(session, grant, cleaning)
+
+    def request(self, session: Session, cleaning: Cleaning) -> Request:
+        """Ask for the T gradients."""
+        if cleaning.classes != self.n_classes:
+            raise ValueError(f"cleaning must have classes={self.n_classes}.")
+        if session.n_columns + (cleaning.intercept != 0) != self.X.shape[1]:  # public facts
+            raise ValueError(f"private rows must have {self.X.shape[1]} columns once cleaned.")
+        first = session.hide(self._query(cleaning, self.start), keep=True)
+        if self.calibration == "tight":
+            return first.request(count=self._count)
+        moved, delta = 2 * self.gradient_bound / session.n_rows, validate.delta(session.delta)
+        noise = 2 * moved * math.sqrt(self._count * math.log(2 / delta)) / session.epsilon
+        size = self.start.size
+        return Request("gaussian", first.label, first.sensitivity, size, self._count, printed=noise)
+
+    def release(self, session: Session, grant: Grant, cleaning: Cleaning) -> Any:
+        """The adapted network; trades the grant of :meth:`request`."""
+
+        def gradient(parameters: Array) -> Array:
+            hidden = session.hide(self._query(cleaning, parameters), keep=True)
+            return session.gaussian(grant, hidden)
+
+        step = self.step(grant.scale)
+        found = self._descend(gradient, step)
+        if self.solver == "known-noise":
+            found = self._shrink(found, self.noise_energy(grant.scale, step))
+        return with_parameters(self.module, found)
+
+    def minimise(self, X_private: npt.ArrayLike, codes_private: npt.ArrayLike) -> Any:
+        """The same descent without noise, for private rows that may be looked at."""
+        T = np.asarray(X_private, dtype=np.float64)
+        codes = np.asarray(codes_private, dtype=np.float64)
+        cleaning = Cleaning(radius=1.0, classes=self.n_classes)  # not applied here
+
+        def gradient(parameters: Array) -> Array:
+            return self._query(cleaning, parameters).block(T, codes) / max(1, len(T))
+
+        return with_parameters(self.module, self._descend(gradient, self.step(0.0)))
+
+    @cached_property
+    def start(self) -> Array:
+        """Parameters of the public network.
+
+        Full-batch Adam, from the module's own parameters. A fifth of the rows says after how many
+        steps to stop; then all rows are used for as many.
+        """
+        order = np.random.default_rng(self.seed).permutation(len(self.X))
+        held = math.floor(_HELD * len(order))
+        steps = self._train(order[held:], _EPOCHS, order[:held])[1] if held else _PATIENCE
+        return self._train(order, steps, order[:0])[0]
+
+    @cached_property
+    def gradient_bound(self) -> float:
+        """C."""
+        return self._linear[1] if self.clip is None else self.clip
+
+    @cached_property
+    def longest_step(self) -> float:
+        """One over the largest curvature of the linearised network at equal probabilities."""
+        return 1 / (float(self._curvature.max()) or 1.0)
+
+    def noise_energy(self, scale: float, step: float) -> float:
+        """Variance of a logit due to noise of this scale in every released gradient."""
+        variance = predicted_noise(
+            self._curvature, np.full(len(self._curvature), step), self._count
+        )
+        energy = float(self._linear[0] @ variance) / self.n_classes
+        return ((1 - self._share) * scale) ** 2 * energy
+
+    def step(self, scale: float) -> float:
+        """The step, for noise of this scale in every released gradient."""
+        if self.step_size is not None:
+            return self.step_size
+        step = self.longest_step
+        if self.solver == "gradient":
+            return step
+        spread = float(np.var(logits(self.module, self.start, self.X), axis=0).mean())
+        allowed = _NOISE_SHARE * min(max(spread, _SPREAD[0]), _SPREAD[1])
+        for _ in range(_TRIALS):
+            if self.noise_energy(scale, step) <= allowed:
+                break
+            step *= _SHORTER
+        return step
+
+    @property
+    def _count(self) -> int:
+        """T."""
+        return _STEPS if self.steps is None else self.steps
+
+    @property
+    def _share(self) -> float:
+        """Of the public sample."""
+        if self.alpha is None:
+            return 0.5 if self.solver == "gradient" else 0.0
+        return self.alpha
+
+    @cached_property
+    def _linear(self) -> tuple[Array, float]:
+        """Eigenvalues of the mean of J^T J over a few public rows, and the clip they suggest."""
+        rows, outputs, cells = _LINEAR
+        few = min(rows, outputs // self.n_classes, cells // (self.n_classes * self.start.size))
+        some = np.random.default_rng([self.seed, 1]).permutation(len(self.X))[: max(1, few)]
+        J = jacobian(self.module, self.start, self.X[some])
+        J = J - J.mean(axis=1, keepdims=True)  # the loss does not see what all logits share
+        correct = J[np.arange(len(some)), self.codes[some]]  # centred: minus J^T (1/k - e_y)
+        usual = float(np.median(np.linalg.norm(correct, axis=1)))
+        both = J.reshape(-1, J.shape[2])
+        gram = both @ both.T if len(both) < both.shape[1] else both.T @ both
+        return np.maximum(np.linalg.eigvalsh(gram / len(some)), 0.0), usual / 2 or 1.0
+
+    @property
+    def _curvature(self) -> Array:
+        return self._linear[0] * ((1 - 1 / self.n_classes) / self.n_classes)
+
+    def _query(self, cleaning: Cleaning, parameters: Array) -> NetworkGradient:
+        return NetworkGradient(cleaning, self.module, parameters, self.gradient_bound, self.kappa)
+
+    def _descend(self, private_gradient: Callable[[Array], Array], step: float) -> Array:
+        steps = self._count
+        last = math.ceil(steps / 2)
+        if self.solver == "gradient":  # the index tells nothing of the rows
+            steps, last = int(np.random.default_rng(self.seed).integers(1, steps + 1)), 1
+        now, total = self.start, np.zeros_like(self.start)
+        for t in range(steps):
+            g = (1 - self._share) * private_gradient(now)
+            if self._share > 0:
+                public = public_gradient(self.module, now, self.X, self.codes, self.kappa)
+                g = g + self._share * public
+            now = now - step * g
+            if t >= steps - last:
+                total = total + now
+        return total / last
+
+    def _shrink(self, found: Array, noise: float) -> Array:
+        before, after = (logits(self.module, p, self.X) for p in (self.start, found))
+        moved = float(np.mean((after - before) ** 2))
+        keep = max(0.0, 1 - noise / moved) if moved > 0 else 0.0
+        return np.asarray(self.start + keep * (found - self.start))
+
+    def _train(
+        self, rows: npt.NDArray[Any], steps: int, held: npt.NDArray[Any]
+    ) -> tuple[Array, int]:
+        """Parameters after so many steps, and the step of the least loss on the held rows."""
+        torch = load_torch()
+        module = with_parameters(self.module, flat(self.module))
+        X, codes = as_rows(module, self.X), torch.from_numpy(self.codes)
+        (X, X_held), (codes, codes_held) = ((a[rows], a[held]) for a in (X, codes))
+        loss = torch.nn.functional.cross_entropy
+        adam = torch.optim.Adam([p for p in module.parameters() if p.requires_grad], lr=_RATE)
+        least, best = math.inf, 0
+        for t in range(1, steps + 1):
+            with torch.enable_grad():
+                adam.zero_grad()
+                loss(module(X), codes).backward()
+                adam.step()
+            if len(held):
+                with torch.no_grad():
+                    value = float(loss(module(X_held), codes_held))
+                if value < least:
+                    least, best = value, t
+                elif t > best + _PATIENCE:
+                    break
+        return flat(module), best
