@@ -21,6 +21,10 @@ _FEW = 100  # rows; with fewer, C is 1
 
 def fit_ridge(rows: Array, targets: Array, weights: Array | None = None) -> Array:
     """Ridge with its strength by leave-one-out; the constant is not penalised."""
+    if len(rows) < 2:  # nothing to leave out
+        out = np.zeros((rows.shape[1], targets.shape[1]))
+        out[-1] = targets[0]
+        return out
     model = RidgeCV(alphas=_STRENGTHS)
     model.fit(rows[:, :-1], targets, sample_weight=weights)
     return np.vstack([np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)])

@@ -214,7 +214,7 @@ def test_shrinkage_is_that_of_james_and_stein():
     chosen = KnownNoise(*shifted(RNG(10), 500, 2)).plan(1000, 1.0, 1e-6)
     W = np.ones((3, 1))
     energy = float(W[:, 0] @ chosen.moment @ W[:, 0])
-    noise = chosen.noise * 0.1**2 + chosen.sampling / 1000
+    noise = chosen.noise * 0.1**2 + chosen.sampling / 1000 + chosen.bias
     assert chosen.shrinkage(W, 0.1, 1000) == pytest.approx(max(0.0, 1 - noise / energy))
     assert chosen.shrinkage(W, 1e9, 1000) == 0
     assert chosen.shrinkage(0 * W, 0.1, 1000) == 0

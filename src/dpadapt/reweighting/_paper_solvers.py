@@ -136,12 +136,14 @@ def solve(
     return w, certification.release(session, grants[len(asked) :], w)
 
 
-def select(estimator: Any, session: Session, sample: PaperSample) -> tuple[Array, Candidate]:
+def select(
+    estimator: Any, session: Session, sample: PaperSample, seed: int | None
+) -> tuple[Array, Candidate]:
     """Coefficients with alpha and kappa chosen privately, within the session's budget."""
     alphas, kappas = _grid(estimator.alpha, _ALPHAS), _grid(estimator.kappa, _KAPPAS)
     if estimator.solver == "profiled":
         solvers = [_profiled(estimator, sample, a, k) for a in alphas for k in kappas]
-        seed = session_seed(estimator)
+        seed = seed if estimator.noise == "seeded" else None  # else the operating system's
         place, w = choose_by_random_stopping(session, sample.cleaning, solvers, random_state=seed)
         return w, Candidate(solvers[place].alpha, solvers[place].public_kappa)
     solver = Statistics(sample.rows, sample.labels, shift_bound=estimator.norm_bound)
@@ -153,12 +155,6 @@ def select(estimator: Any, session: Session, sample: PaperSample) -> tuple[Array
         score = bound_score(moment, solver, session.n_rows)
         choice = choose_by_score(moment, solver, candidates, score)
     return choice.coefficients, choice.candidate
-
-
-def session_seed(estimator: Any) -> int | None:
-    """The seed of seeded noise; with secure noise, chance is the operating system's."""
-    seeded = estimator.noise == "seeded" and isinstance(estimator.random_state, int)
-    return estimator.random_state if seeded else None
 
 
 def _profiled(estimator: Any, sample: PaperSample, alpha: float, kappa: float) -> Profiled:

@@ -15,6 +15,7 @@ from dpadapt.privacy import _validate as validate
 Array = NDArray[np.float64]
 
 _SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
+_PLAIN = 100.0  # a common unit within this factor of 1 stays: penalties are made for such units
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 _QUANTILE = 0.99  # of public norms: the radius of the paper's solvers
 
@@ -63,18 +64,20 @@ class Units:
         return low / 2 + high / 2, (high / 2 - low / 2) or 1.0
 
 
-def descent_units(X: Array) -> Units:
-    """Columns as they are if they are comparable, else standardised.
+def descent_units(X: Array, label_range: tuple[float, float] | None = None) -> Units:
+    """Columns as they are if they are comparable (but for one common unit), else standardised.
 
     Standardised columns would make a rare category as large as a common one, and the last of
     many principal components as large as the first; but columns in units of their own (an age, an
     income) are not comparable as they are.
     """
     center, scale = public_scaling(X)
-    varying = scale[~np.isclose(X, X[:1]).all(axis=0)]
+    varying = scale[np.ptp(X, axis=0) > 1e-12 * np.abs(center)]
     if not varying.size or varying.max() > _SPREAD * varying.min():
-        return Units(center, scale)
-    return Units(center, np.ones_like(scale))
+        return Units(center, scale, label_range)
+    common = float(np.median(varying))
+    unit = 1.0 if 1 / _PLAIN < common < _PLAIN else common
+    return Units(center, np.full_like(scale, unit), label_range)
 
 
 def paper_units(X: Array, label_range: tuple[float, float] | None) -> Units:
@@ -104,17 +107,24 @@ def paper_sample(
 
 def wide_labels(y: Array) -> tuple[float, float]:
     """A range of labels that excludes nothing but overflow, around the public mean."""
-    middle = float(y.mean())
-    reach = _FAR * (float(y.std()) or max(1.0, abs(middle)))
-    return middle - reach, middle + reach
+    center, scale = public_scaling(y[:, None])
+    middle, spread = float(center[0]), float(scale[0])
+    if np.ptp(y) <= 1e-12 * abs(middle):
+        spread = max(1.0, abs(middle))
+    reach = min(_FAR * spread, 1e300)
+    return max(middle - reach, -1e300), min(middle + reach, 1e300)
 
 
 def check_range(given: Any, y: Array) -> tuple[float, float] | None:
     """The caller's range of labels, checked against the public ones."""
     if given is None:
         return None
-    low, high = (float(bound) for bound in given)
-    if not low < high or not np.isfinite([low, high]).all():
+    try:
+        low, high = (float(bound) for bound in given)
+        fine = -np.inf < low < high < np.inf
+    except (TypeError, ValueError):
+        fine = False
+    if not fine:
         raise ValueError(f"label_range must be two numbers (low, high); got {given!r}.")
     if y.min() < low or y.max() > high:
         raise ValueError(
@@ -122,3 +132,26 @@ def check_range(given: Any, y: Array) -> tuple[float, float] | None:
             f"{y.min():.6g} to {y.max():.6g}; got {given!r}. Private labels beyond it are clamped."
         )
     return low, high
+
+
+def check_numbers(name: str, value: Any, *, most: float = np.inf, zero: bool = True) -> None:
+    """Check a number, or a grid of numbers, from 0 (or above it) to ``most``."""
+    if value is None:
+        return
+    try:
+        grid = np.asarray(value, dtype=np.float64)
+        fine = grid.ndim <= 1 and grid.size > 0 and bool(np.isfinite(grid).all())
+        fine = fine and bool((grid >= 0).all() if zero else (grid > 0).all())
+        fine = fine and bool((grid <= most).all())
+    except (TypeError, ValueError):
+        fine = False
+    if not fine:
+        reach = f"from 0 to {most:g}" if np.isfinite(most) else "above 0"
+        raise ValueError(f"{name} must be a number {reach}, or a grid of such; got {value!r}.")
+
+
+def refuse_paper_options(estimator: Any) -> None:
+    """Say that the default solver has no alpha and no kappa, if they were given."""
+    for name in ("alpha", "kappa"):
+        if estimator.solver == "known-noise" and getattr(estimator, name) is not None:
+            raise ValueError(f"{name}: solver='known-noise' has none; leave it None.")

@@ -19,10 +19,12 @@ from dpadapt.privacy import _validate as validate
 from ._units import (
     Array,
     Units,
+    check_numbers,
     descent_cleaning,
     descent_units,
     paper_sample,
     paper_units,
+    refuse_paper_options,
 )
 from .general import GeneralAdaptation
 from .known_noise import KnownNoise
@@ -182,12 +184,13 @@ class ReweightingClassifier(LinearClassifier):
         codes = np.searchsorted(classes, labels).astype(np.int64)
         sample = aligned_private(self, private, labelled=True)
         if sample is not None:
+            refuse_paper_options(self)
             sample = sample.encode(classes)
         with row_progress("reading private rows", self.verbose) as progress:
             options |= {"label": type(self).__name__, "progress": progress}
             if self.module is not None:
                 found = self._network(public, codes, len(classes), sample, options)
-            elif self.solver == "known-noise" or sample is None:
+            elif self.solver == "known-noise" or sample is None or self._no_private_weight():
                 found = self._by_descent(public, codes, len(classes), sample, options)
             else:
                 found = self._by_paper(public, codes, len(classes), sample, options)
@@ -210,19 +213,21 @@ class ReweightingClassifier(LinearClassifier):
                 "calibration='paper' is for solver='gradient', the paper's Algorithm 2; "
                 f"solver={self.solver!r} has no printed constants."
             )
-        if self.solver == "known-noise":
-            for name in ("alpha", "kappa"):
-                if getattr(self, name) is not None:
-                    raise ValueError(f"{name}: solver='known-noise' has none; leave it None.")
+        for name, most, zero in (("alpha", 1.0, True), ("kappa", np.inf, False)):
+            check_numbers(name, getattr(self, name), most=most, zero=zero)
+            if np.ndim(getattr(self, name) or 0) > 0:
+                raise ValueError(f"{name} must be one number; got {getattr(self, name)!r}.")
         if self.solver == "gradient" and self.kappa is not None:
             raise ValueError("kappa: solver='gradient' has none here; leave it None.")
-        for name in ("norm_bound", "radius", "kappa"):
+        for name in ("norm_bound", "radius"):
             if getattr(self, name) is not None:
                 validate.positive(name, getattr(self, name))
-        if self.alpha is not None and not 0 <= float(self.alpha) <= 1:
-            raise ValueError(f"alpha must lie between 0 and 1; got {self.alpha!r}.")
         if self.steps is not None:
             validate.count("steps", self.steps)
+
+    def _no_private_weight(self) -> bool:
+        """With alpha 1 Algorithm 2 takes nothing from private rows: the public model is it."""
+        return self.solver == "gradient" and self.alpha == 1
 
     def _by_descent(
         self,
@@ -235,7 +240,7 @@ class ReweightingClassifier(LinearClassifier):
         """Solver "known-noise", and the model without a private sample."""
         units = descent_units(public)
         solver = KnownNoise(units.rows(public), codes, k, shrink=self.shrink)
-        if private is None:
+        if private is None or self._no_private_weight():
             return {**_linear(units, solver.model), "guarantee_": Guarantee(), "share_": 0.0}
         with private.open(**options) as session:
             found = solver.fit(session, descent_cleaning(units, public, classes=k))

@@ -45,7 +45,7 @@ class _Kind:
 
 
 _REGRESSION = _Kind(0.25, 0.5, 1.0, tuple(2.0**p for p in range(-3, 10)), 1.0, 1.0, (0.0, 0.1, 0.3))
-_CLASSIFICATION = _Kind(0.5, 0.25, 0.1, tuple(2.0**p for p in range(-3, 12)), 0.5, 4.0, (0.0,))
+_CLASSIFICATION = _Kind(0.5, 0.25, 0.1, tuple(2.0**p for p in range(-3, 12)), 0.5, 8.0, (0.0,))
 _QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # clips of regression
 _LEVEL_QUANTILES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
 _CLIPS = (0.25, 0.35, 0.5, 0.7)  # of classification: a row's gradient is sqrt(2) long at most
@@ -77,6 +77,8 @@ class Plan:
         Variance of a prediction for noise of variance 1 in every gradient.
     sampling : float
         Variance of a prediction from n rows for n = 1.
+    bias : float
+        Energy of what the clip alone moves.
     outputs : int
         k: columns of coefficients.
 
@@ -97,12 +99,13 @@ class Plan:
     moment: Array
     noise: float
     sampling: float
+    bias: float
     outputs: int
 
     def shrinkage(self, coefficients: Array, scale: float, n_rows: int) -> float:
-        """James and Stein: part of the move that is more than noise of this scale would make."""
+        """James and Stein: part of the move that is more than noise and clip alone would make."""
         energy = float(np.sum(coefficients * (self.moment @ coefficients)))
-        noise = self.outputs * (self.noise * scale**2 + self.sampling / n_rows)
+        noise = self.outputs * (self.noise * scale**2 + self.sampling / n_rows + self.bias)
         return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
 
 
@@ -166,7 +169,7 @@ class PublicProblem:
             variance = float(np.mean((logits - logits.mean(axis=0)) ** 2))
             return min(max(variance, _LEAST_LOGIT_VARIANCE), _MOST_LOGIT_VARIANCE)
         labels = np.asarray(self.labels, dtype=float)
-        spread = float(labels.std()) or max(1.0, float(np.abs(labels).max()))
+        spread = float(labels.std()) or 1e-6  # labels in a wide range mapped to [-1, 1]
         return max(float(np.mean(self.targets**2)), (_LEAST_ERROR * spread) ** 2)
 
     @property
@@ -278,7 +281,7 @@ class _Candidate:
         self.rows, self.features = features * self.weight[:, None], features
         self.short = np.minimum(self.lengths, 1.0)
         self.moment = features.T @ features / len(features)
-        self._unclipped: dict[float, Array] = {}
+        self._rehearsals: dict[tuple[float, float | None], Array] = {}
 
     def choices(
         self, n_rows: int, mu: float
@@ -322,6 +325,11 @@ class _Candidate:
 
     def _rehearse(self, horizon: float, clip: float | None) -> Array:
         """Scores on public rows after a descent on them without noise."""
+        if (horizon, clip) not in self._rehearsals:
+            self._rehearsals[horizon, clip] = self._rehearsal(horizon, clip)
+        return self._rehearsals[horizon, clip]
+
+    def _rehearsal(self, horizon: float, clip: float | None) -> Array:
         problem, rows = self.problem, self.rows
         offsets = problem.offsets if problem.classification else None
         targets = problem.targets
@@ -353,17 +361,16 @@ class _Candidate:
     ) -> tuple[float, Plan]:
         problem, level_clip = self.problem, 0.0
         if problem.classification:
-            if horizon not in self._unclipped:
-                self._unclipped[horizon] = self._rehearse(horizon, None)
-            drift = self._rehearse(horizon, clip) - self._unclipped[horizon]
-            extra = float(np.mean((drift - drift.mean(axis=1, keepdims=True)) ** 2))
+            drift = self._rehearse(horizon, clip) - self._rehearse(horizon, None)
+            bias = float(np.mean((drift - drift.mean(axis=1, keepdims=True)) ** 2))
+            level_error = 0.0
         else:
             residual = problem.targets[:, 0] - self._rehearse(horizon, clip)[:, 0]
             level_error = 0.0
             if share > 0:
                 residual = residual - residual.mean()
                 level_error, level_clip = _level(residual, n_rows * mu * np.sqrt(share))
-            extra = max(0.0, float(np.mean(residual**2)) - problem.public_error) + level_error
+            bias = max(0.0, float(np.mean(residual**2)) - problem.public_error)
         chosen = Plan(
             self.geometry,
             horizon,
@@ -374,9 +381,10 @@ class _Candidate:
             self.moment,
             noise,
             sampling,
+            bias,
             problem.model.shape[1],
         )
-        return self.kind.clip_weight * extra, chosen
+        return self.kind.clip_weight * bias + level_error, chosen
 
 
 def _level(residual: Array, precision: float) -> tuple[float, float]:

@@ -26,11 +26,13 @@ from ._paper_solvers import (
 )
 from ._units import (
     Array,
+    check_numbers,
     check_range,
     descent_cleaning,
     descent_units,
     paper_sample,
     paper_units,
+    refuse_paper_options,
     wide_labels,
 )
 from .certificate import Certificate
@@ -213,6 +215,8 @@ class ReweightingRegressor(LinearRegressor):
         labels = np.asarray(labels, dtype=np.float64)
         given = check_range(self.label_range, labels)
         sample = aligned_private(self, private, labelled=True)
+        if sample is not None:
+            refuse_paper_options(self)
         if sample is None:
             found = self._public_only(public, labels)
         else:
@@ -241,13 +245,10 @@ class ReweightingRegressor(LinearRegressor):
                 "calibration='paper' is for solver='gradient', the paper's Algorithm 1; "
                 f"solver={self.solver!r} has no printed constants."
             )
+        check_numbers("alpha", self.alpha, most=1.0)
+        check_numbers("kappa", self.kappa, zero=False)
         for name in ("alpha", "kappa"):
-            value = getattr(self, name)
-            if value is None:
-                continue
-            if self.solver == "known-noise":
-                raise ValueError(f"{name}: solver='known-noise' has none; leave it None.")
-            if self.selection is None and np.ndim(value) > 0:
+            if self.selection is None and np.ndim(getattr(self, name) or 0) > 0:
                 raise ValueError(f"{name} is a grid; say with selection= how to choose from it.")
         if self.selection is not None:
             allowed = SELECTIONS.get(self.solver, ())
@@ -269,8 +270,9 @@ class ReweightingRegressor(LinearRegressor):
             )
 
     def _public_only(self, public: Array, labels: Array) -> _Found:
-        units = descent_units(public)
-        slopes, constants = units.linear(KnownNoise(units.rows(public), labels).model)
+        units = descent_units(public, wide_labels(labels))
+        solver = KnownNoise(units.rows(public), units.labels(labels))
+        slopes, constants = units.linear(solver.model)
         return _Found(slopes[:, 0], float(constants[0]))
 
     def _sample(
@@ -292,9 +294,10 @@ class ReweightingRegressor(LinearRegressor):
         options: dict[str, Any],
     ) -> _Found:
         """Solver "known-noise"."""
-        units = descent_units(public)
-        cleaning = descent_cleaning(units, public, label_range=given or wide_labels(labels))
-        solver = KnownNoise(units.rows(public), labels, shrink=self.shrink)
+        reach = given or wide_labels(labels)
+        units = descent_units(public, reach)
+        cleaning = descent_cleaning(units, public, label_range=reach, unit_labels=True)
+        solver = KnownNoise(units.rows(public), units.labels(labels), shrink=self.shrink)
         with private.open(**options) as session:
             run = solver.begin(session, cleaning)
             certification = None
@@ -338,7 +341,7 @@ class ReweightingRegressor(LinearRegressor):
         certificate, chosen = None, None
         with private.open(**options) as session:
             if self.selection is not None:
-                w, chosen = select(self, session, sample)
+                w, chosen = select(self, session, sample, options["random_state"])
             else:
                 w, certificate = solve(self, session, sample)
         slopes, constants = sample.units.linear(w[:, None])
