@@ -215,6 +215,13 @@ def reproduce(
         bool, typer.Option("--quick", help="At most 2 repeats, fewer settings and steps.")
     ] = False,
     jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 1,
+    resample: Annotated[
+        bool,
+        typer.Option(
+            "--resample",
+            help="Draw private people with replacement, as paper 001 does: VOIDS the guarantee.",
+        ),
+    ] = False,
     listing: Annotated[bool, typer.Option("--list", help="Only list the figures.")] = False,
 ) -> None:
     """Run the experiments of a paper again, with ours beside them.
@@ -231,6 +238,8 @@ def reproduce(
       dpadapt reproduce 000 --figure 1 --quick
 
       dpadapt reproduce 000 --repeats 10 --jobs 2 --out reproduce/000
+
+      dpadapt reproduce 001 --figure table-1
     """
     from dpadapt._commands.reproduce import list_figures, reproduce_paper
 
@@ -238,7 +247,9 @@ def reproduce(
         list_figures(paper)
         return
     folder = Path("reproduce") / paper if out is None else out
-    reproduce_paper(paper, figure, folder, repeats=repeats, quick=quick, jobs=jobs)
+    reproduce_paper(
+        paper, figure, folder, repeats=repeats, quick=quick, jobs=jobs, resample=resample
+    )
 
 
 @ledger_app.command("create")

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 from dpadapt._commands import screens
 from dpadapt._commands.screens import say, say_note
+from dpadapt.experiments.markdown import write_markdown
 from dpadapt.experiments.page import Paper, run_experiments, write_page
 from dpadapt.experiments.runs import Options
 
 __all__ = ["list_figures", "paper_of", "reproduce_paper"]
 
+_PAPERS = ("000", "001")
+_RESAMPLED = ("001",)  # whose figures draw private people with replacement
 _QUICK_REPEATS = 2
 
 
 def paper_of(number: str) -> Paper:
     """The paper of this number, or an error that lists them."""
-    from dpadapt.experiments.paper_000 import PAPER
-
-    papers = {PAPER.number: PAPER}
-    if number not in papers:
-        raise ValueError(f"there is no paper {number!r}; there are {', '.join(papers)}.")
-    return papers[number]
+    if number not in _PAPERS:
+        raise ValueError(f"there is no paper {number!r}; there are {', '.join(_PAPERS)}.")
+    paper: Paper = import_module(f"dpadapt.experiments.paper_{number}").PAPER
+    return paper
 
 
 def list_figures(number: str) -> None:
@@ -33,13 +35,22 @@ def list_figures(number: str) -> None:
 
 
 def reproduce_paper(
-    number: str, figure: str | None, out: Path, *, repeats: int, quick: bool, jobs: int
+    number: str,
+    figure: str | None,
+    out: Path,
+    *,
+    repeats: int,
+    quick: bool,
+    jobs: int,
+    resample: bool = False,
 ) -> None:
     """Run one figure or all, write their files, and say what was found."""
     import pandas as pd
     from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
     paper = paper_of(number)
+    if resample and number not in _RESAMPLED:
+        raise ValueError(f"paper {number} draws no private people with replacement.")
     chosen = list(paper.experiments) if figure is None else [paper.choose(figure)]
     columns = (BarColumn(bar_width=20), TimeElapsedColumn(), "{task.description}")
     with Progress(*columns, console=screens.console(), transient=True) as bar:
@@ -52,6 +63,7 @@ def reproduce_paper(
             repeats=min(repeats, _QUICK_REPEATS) if quick else repeats,
             quick=quick,
             jobs=jobs,
+            resample=resample,
             progress=progress,
         )
         missing = run_experiments(chosen, out, options)
@@ -65,4 +77,8 @@ def reproduce_paper(
             say("", sentence)
     for note in missing:
         say_note(note)
+    if resample:
+        say_note("private people were drawn with replacement: such results are NOT private.")
     say("wrote", f"{write_page(paper, out)} (open it in a browser), a CSV and a PNG a figure")
+    if figure is None:
+        say("", f"{write_markdown(paper, out)} (the same as text)")

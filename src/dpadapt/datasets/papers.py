@@ -36,10 +36,54 @@ _CHECKSUMS = {
     "gas_drift/batch6.dat.gz": "9d35eda987ef3aa048d9363b64e958179d7ef6c9be0f291cbdb4e4874dc689e2",
     "gas_drift/batch8.dat.gz": "7ae96a6b806f20a3215aab4b809124f8aec0de680ea4ea38a40d15dd55306384",
     "gas_drift/batch9.dat.gz": "890e1c7ea58495642c8e81b321b7307b6120a5ca68ddf830eea96b03a942e364",
+    "airline/flights2001_from_ORD.csv.gz": (
+        "42fe48e188775e43d7b1eb41e67410b712cca828970dc15d0e4c8e41a3a8a721"
+    ),
+    "online_news/news_sample_7928.csv.gz": (
+        "799aedb3cfd249e63aa69aea38c184752c3d4ddfec3a073e62e3fe75d8e0c8bb"
+    ),
+    "adult/adult.data.gz": "c7a2b4716a97f930123e0baf879188d701e798172631a654fc703d4b082907f3",
+    "adult/adult.test.gz": "41743e91fe4d25fd353ea754bfdb850444d050bd14aaee06a5be952b6dbfa3ec",
+    "german_credit/SouthGermanCredit.asc": (
+        "f0caee5ff54c4a4e9689bc10d5b23ccf5088862a846ab603f9536f135aae30d3"
+    ),
+    "speaker_accent/accent-mfcc-data-1.csv": (
+        "f23ce6ae82578895e7e6a5d3cbe49b2d27423782f568b3d5ff11bdd66cf27b60"
+    ),
+    "amazon_reviews/books_test.svmlight.gz": (
+        "0f139e7404dda1c014a6410b485513e163bf16526da4cbdcd6dac893ce4b9842"
+    ),
+    "amazon_reviews/books_train.svmlight.gz": (
+        "93a6e772bb6a55f728a31bcd405091cfbdd83c65e0592ced4edafed0556d00db"
+    ),
+    "amazon_reviews/dvd_test.svmlight.gz": (
+        "657046eca0635f24d045466d2d9ed76161fbe7e0bbe95b2ec3a92da88b7b8e46"
+    ),
+    "amazon_reviews/dvd_train.svmlight.gz": (
+        "ea44d696f2e32d93c4b5f53dc3f5b50aa17a4e2c1af88530cb88ea1d32609ed4"
+    ),
+    "amazon_reviews/electronics_test.svmlight.gz": (
+        "cad5419fa3f27bf00b877418c9f848782c80051a875e077871f30f112c17ddcd"
+    ),
+    "amazon_reviews/electronics_train.svmlight.gz": (
+        "10d34b416b4c7e4e55227e136a85da9493937ea2b12149f814ed6cacec0cb972"
+    ),
+    "amazon_reviews/kitchen_test.svmlight.gz": (
+        "270ff6cfa01e2bbefd47798ac11f491dff11c3a34a09faec0852d30704283ec0"
+    ),
+    "amazon_reviews/kitchen_train.svmlight.gz": (
+        "a7c6491d2b917bca70968b9ea0a45d9cbf07717a00fc17224ceadbf2d473151e"
+    ),
 }
 _SOURCES = {
     "wind": "the data set `wind` of the R package gstat (data/wind.rda), saved as CSV",
     "gas_drift": "UCI data set 270, Gas Sensor Array Drift at Different Concentrations",
+    "airline": "the flights from ORD in vega-datasets 3.2.1, flights-3m.parquet, saved as CSV",
+    "online_news": "a fifth of UCI data set 332, Online News Popularity",
+    "adult": "UCI data set 2, Adult",
+    "german_credit": "UCI data set 573, South German Credit",
+    "speaker_accent": "UCI data set 518, Speaker Accent Recognition",
+    "amazon_reviews": "the multi-domain sentiment data of Blitzer et al. 2007, as 5,000 counts",
 }
 
 
@@ -95,19 +139,22 @@ def data_file(name: str) -> Path:
     if not folder:
         raise MissingDataError(
             f"{name} is needed: set the environment variable {VARIABLE} to a folder that holds it "
-            f"(it is {source}, compressed by gzip)."
+            f"(it is {source}{_packing(name)})."
         )
     path = Path(folder) / name
     if not path.is_file():
         raise MissingDataError(
-            f"{name} is not in the folder that {VARIABLE} names (it is {source}, compressed by "
-            "gzip)."
+            f"{name} is not in the folder that {VARIABLE} names (it is {source}{_packing(name)})."
         )
     if hashlib.sha256(path.read_bytes()).hexdigest() != _CHECKSUMS.get(name):
         raise MissingDataError(
             f"{name} in the folder that {VARIABLE} names is not the recorded file (sha256 differs)."
         )
     return path
+
+
+def _packing(name: str) -> str:
+    return ", compressed by gzip" if name.endswith(".gz") else ""
 
 
 def load_wind() -> ShiftedData:

@@ -34,6 +34,9 @@ class Options:
         Steps of iterative algorithms, instead of the paper's number; for tests.
     jobs : int, default=1
         Processes.
+    resample : bool, default=False
+        Draw private people with replacement to reach a paper's n. This voids the guarantee;
+        tables and pictures say so.
     progress : callable
         Told what is done, of how many, and of what.
 
@@ -47,6 +50,7 @@ class Options:
     quick: bool = False
     steps: int | None = None
     jobs: int = 1
+    resample: bool = False
     progress: Callable[[int, int, str], None] = _silent
 
 

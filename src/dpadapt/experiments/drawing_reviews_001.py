@@ -1,0 +1,86 @@
+"""Table 3 of paper 001 as a picture: twelve pairs of kinds of reviews."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dpadapt.report._figures import BLUE, GREY, INK, ORANGE, _title
+
+from .page import panels
+from .published_001 import REVIEW_ERRORS
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["draw_reviews"]
+
+GREEN = "#009E73"
+_STYLES: dict[str, dict[str, Any]] = {
+    "source only": {"color": GREY, "marker": "|", "ms": 11, "mew": 2},
+    "target only": {"color": INK, "marker": "|", "ms": 11, "mew": 2},
+    "DM": {"color": GREY, "marker": "s"},
+    "CnvxAdap": {"color": GREEN, "marker": "s"},
+    "PCnvxAdap as printed, epsilon 4": {"color": ORANGE, "marker": "o", "mfc": "white"},
+    "PCnvxAdap as printed, epsilon 10": {"color": ORANGE, "marker": "o"},
+    "dpadapt, epsilon 1": {"color": BLUE, "marker": "o", "mfc": "white"},
+    "dpadapt, epsilon 4": {"color": BLUE, "marker": "o", "mfc": "#7fb8d8"},
+    "dpadapt, epsilon 10": {"color": BLUE, "marker": "o"},
+}
+
+
+def draw_reviews(table: pd.DataFrame) -> Figure:
+    """Table 3 as a picture: ours on the left, published numbers on the right.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> line = ("books → dvd", 9, 0, "DM", 1.0)
+    >>> columns = ["dataset", "n", "repeat", "method", "error"]
+    >>> len(draw_reviews(pd.DataFrame([line], columns=columns)).axes)
+    2
+    """
+    import pandas as pd
+
+    found = table.assign(value=table["error"])
+    pairs = list(dict.fromkeys(found["dataset"]))
+    figure, grid = panels(11.5, 2.4 + 0.42 * len(pairs), 1, 2)
+    ours, theirs = grid.flat
+    methods = [each for each in dict.fromkeys(found["method"]) if each in _STYLES]
+    _review_panel(ours, found.groupby(["dataset", "method"])["value"], pairs, methods)
+    _title(ours, "Here: labels -1 and +1")
+    lines = [
+        {"dataset": pair, "method": method, "value": value}
+        for pair in pairs
+        for method, (mean, spread) in REVIEW_ERRORS[pair].items()
+        for value in (mean - spread / math.sqrt(2), mean + spread / math.sqrt(2))
+    ]
+    published = pd.DataFrame(lines).groupby(["dataset", "method"])["value"]
+    _review_panel(theirs, published, pairs, [m for m in _STYLES if m in REVIEW_ERRORS[pairs[0]]])
+    _title(theirs, "Published: labels are stars, their unit is not stated")
+    theirs.set_yticklabels([])
+    handles, labels = ours.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _review_panel(axes: Axes, groups: Any, pairs: list[str], methods: list[str]) -> None:
+    """Dots with bars of one standard deviation, a line for each pair."""
+    mean, spread = groups.mean(), groups.std().fillna(0)
+    for place, method in enumerate(methods):
+        keys = [(pair, method) for pair in pairs if (pair, method) in mean.index]
+        rows = [
+            pairs.index(pair) + 0.6 * (place - (len(methods) - 1) / 2) / len(methods)
+            for pair, _ in keys
+        ]
+        axes.errorbar(
+            mean.loc[keys], rows, xerr=spread.loc[keys], ls="", lw=1, label=method,
+            elinewidth=0.9, **({"ms": 5} | _STYLES[method]),
+        )  # fmt: skip
+    axes.set_yticks(range(len(pairs)), pairs)
+    axes.set_ylim(len(pairs) - 0.4, -0.6)
+    axes.set(xlabel="mean squared error on 1,000 target reviews", xscale="log")
+    axes.set_xticks([0.3, 0.5, 0.7, 1, 1.5, 2, 3], ["0.3", "0.5", "0.7", "1", "1.5", "2", "3"])
+    axes.minorticks_off()
