@@ -30,11 +30,13 @@ types: $(DEV)  ## mypy, strict for the trusted core
 format: $(DEV)  ## put the sources into the one format
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-bench: $(DEV)  ## speed as ratios: import, accounting, Parquet, discrepancy
+bench: $(DEV)  ## speed as ratios: import, accounting, Parquet, discrepancy, matching, profiled fits
 	$(BIN)/python benchmarks/bench_import.py
 	$(BIN)/python benchmarks/bench_accounting.py
 	$(BIN)/python benchmarks/bench_parquet_moment.py
 	$(BIN)/python benchmarks/bench_discrepancy.py --quick
+	$(BIN)/python benchmarks/bench_kmm.py
+	$(BIN)/python benchmarks/bench_profiled.py
 
 clean:  ## remove the virtual environment and what the demo wrote
 	rm -rf $(VENV) demo

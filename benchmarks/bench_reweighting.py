@@ -7,7 +7,7 @@ Gap closed = (public-only - ours) / (public-only - non-private oracle), at equal
 the oracle is the better of private-only and pooled training. The tasks, splits, public-only and
 oracle errors and the peers' own errors come from that folder (``tasks.py``, ``summary.csv``);
 nothing of a task is tuned here. ``!`` marks a mean error significantly above public-only: paired t
-over the splits beyond 2.78 (5%, two-sided, 4 degrees of freedom).
+over the splits beyond 2.78 (5%, two-sided, 4 degrees of freedom). -999 stands for that and less.
 """
 
 from __future__ import annotations
@@ -62,10 +62,9 @@ def run(cell: tuple[str, str, int]) -> list[dict]:
             ).fit(X, y, private=private)
             answer, truth = model.predict(task["Xt"][test, :-1]), task["yt"][test]
             error = (answer - truth) ** 2 if task["kind"] == "reg" else answer != truth
-            found.append(
-                dict(task=name, size=size, n=len(rows), epsilon=epsilon, seed=seed, split=split)
-                | dict(error=float(np.mean(error)), share=model.share_)
-            )
+            line = {"task": name, "size": size, "n": len(rows), "epsilon": epsilon, "seed": seed}
+            line |= {"split": split, "error": float(np.mean(error)), "share": model.share_}
+            found.append(line)
     return found
 
 
@@ -94,10 +93,10 @@ def gaps(ours: pd.DataFrame, peers: pd.DataFrame, public: dict[str, dict[int, fl
         split = cell.groupby("split").error.mean()
         gain = np.array([public[name][place] for place in split.index]) - split.to_numpy()
         t = gain.mean() / max(gain.std(ddof=1) / np.sqrt(len(gain)), 1e-12)
-        line = dict(task=name, size=size, epsilon=epsilon, public=start, oracle=oracle)
-        line |= dict(ours=cell.error.mean(), gap_closed=100 * (start - cell.error.mean()) / gap)
-        line |= dict(sd=100 * cell.groupby("seed").error.mean().std() / gap, worse=t < -2.78)
-        line["no_gap"] = gap < 0.01 * start
+        mean, noise = cell.error.mean(), cell.groupby("seed").error.mean().std()
+        line = {"task": name, "size": size, "epsilon": epsilon, "public": start, "oracle": oracle}
+        line |= {"ours": mean, "gap_closed": 100 * (start - mean) / gap, "sd": 100 * noise / gap}
+        line |= {"worse": t < -2.78, "no_gap": gap < 0.01 * start}
         for _, peer in here[here.epsilon.eq(epsilon) & ~here.method.isin(ASIDE)].iterrows():
             line[peer.method] = 100 * (start - peer["mean"]) / gap
         lines.append(line)
@@ -122,14 +121,17 @@ def show(table: pd.DataFrame) -> None:
             )
             for method in methods:
                 if cell[method].notna().any():
-                    print(f"{method:>45s} " + " ".join(f"{cell[method][e]:7.0f}" for e in EPSILONS))
+                    print(
+                        f"{method:>45s} "
+                        + " ".join(f"{max(cell[method][e], -999):7.0f}" for e in EPSILONS)
+                    )
         some = part[~part.no_gap]
         for what in ("gap_closed", *methods):
             by = some.groupby("epsilon")[what]
             label = "ours" if what == "gap_closed" else what
             print(
                 f"{label:20s} median "
-                + " ".join(f"{by.median()[e]:7.0f}" for e in EPSILONS)
+                + " ".join(f"{max(by.median()[e], -999):7.0f}" for e in EPSILONS)
                 + "   mean (a loss counts 100 at most) "
                 + " ".join(f"{by.apply(lambda v: v.clip(-100).mean())[e]:6.0f}" for e in EPSILONS)
             )
