@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import pickle
 import warnings
@@ -21,9 +20,10 @@ from dpadapt import AdaptationPipeline, Private, ReweightingRegressor
 from dpadapt._checks import GuaranteeWarning
 from dpadapt.baselines import NoisyGradientRegressor
 from dpadapt.privacy import compose_epsilon
-from dpadapt.reweighting import known_noise, known_noise_plan
+from dpadapt.reweighting import known_noise_plan
 from dpadapt.reweighting._units import paper_units
 from independent_accountant import recompute_epsilon
+from reweighting.reweighting_contracts import DEPENDS_ON_THE_SOLVER, quick_plans, thin  # noqa: F401
 
 SOLVERS = ("known-noise", "gradient", "profiled", "statistics")
 PAPER = SOLVERS[1:]
@@ -32,60 +32,8 @@ SELECTIONS = [
     ("statistics", "certificate"),
     ("profiled", "random-stopping"),
 ]
-DEPENDS_ON_THE_SOLVER = {
-    "test_guarantee_is_what_an_independent_accountant_finds",
-    "test_noise_is_the_noise_of_the_events",
-    "test_noise_has_the_scale_that_it_claims",
-    "test_events_depend_on_public_facts_only",
-    "test_one_replaced_row_moves_no_release_beyond_its_sensitivity",
-    "test_one_replaced_label_moves_no_release_beyond_its_sensitivity",
-    "test_nothing_private_costs_nothing",
-    "test_nothing_private_stays_in_the_model",
-    "test_nothing_private_is_written_to_a_file",
-    "test_skops_file_can_be_read",
-    "test_no_private_values_raise",
-    "test_odd_private_samples_are_taken",
-    "test_inputs_are_not_modified",
-    "test_seeded_noise_is_repeatable",
-    "test_other_seeds_give_other_answers",
-    "test_secure_noise_is_never_repeated",
-    "test_global_random_state_is_not_touched",
-    "test_labels_are_asked_for_where_they_are_needed",
-    "test_a_refused_charge_draws_no_noise_and_fits_nothing",
-    "test_charge_comes_before_noise",
-}
 
-
-class Thin(RegressionContract):
-    """The part of the battery that depends on the solver; the default has all of it."""
-
-    @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6)])
-    def test_guarantee_is_what_an_independent_accountant_finds(self, epsilon, delta):
-        super().test_guarantee_is_what_an_independent_accountant_finds(epsilon, delta)
-
-
-for _name in dir(RegressionContract):
-    if _name.startswith("test_") and _name not in DEPENDS_ON_THE_SOLVER:
-        setattr(Thin, _name, None)
-
-
-@pytest.fixture(scope="class")
-def quick_plans():
-    """Each plan is made once (a function of public facts), and has ten steps rather than 100."""
-    right, known = known_noise.plan, {}
-
-    @functools.wraps(right)
-    def plan(problem, n_rows, mu):
-        facts = (problem.rows, problem.labels, problem.model)
-        key = (*(fact.tobytes() for fact in facts), n_rows, mu)
-        if key not in known:
-            known[key] = right(problem, n_rows, mu)
-        return known[key]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known_noise, "plan", plan)
-        patch.setattr(known_noise_plan, "_LEAST_STEPS", 10)
-        yield
+Thin = thin(RegressionContract)
 
 
 @pytest.mark.usefixtures("quick_plans")

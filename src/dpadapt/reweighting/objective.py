@@ -39,6 +39,8 @@ import numpy.typing as npt
 
 from dpadapt.privacy import _validate as validate
 
+from .profile import profile as profiled_losses
+
 __all__ = [
     "ConvexPenalty",
     "LogisticLoss",
@@ -308,8 +310,7 @@ def profile(z: Array, reference: Array, kappa: float) -> tuple[float, Array]:
     >>> profile(np.array([1.0, 4.0]), np.array([0.5, 0.5]), kappa=1.0)
     (2.0, array([0.5 , 0.25]))
     """
-    slope = np.sqrt(kappa / np.maximum(z, kappa)) if kappa > 0 else (z <= 0).astype(np.float64)
-    cost = np.where(z <= kappa, z + kappa, 2 * np.sqrt(kappa * np.maximum(z, 0)))
+    cost, slope = profiled_losses(z, kappa)
     return float(reference @ cost) - kappa, reference * slope
 
 

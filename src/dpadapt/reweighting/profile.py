@@ -62,7 +62,7 @@ def profile(losses: npt.ArrayLike, kappa: float) -> tuple[Array, Array]:
     """
     z = np.asarray(losses, dtype=np.float64)
     outside = np.maximum(z, kappa)
-    slope = np.sqrt(kappa / outside)
+    slope = np.sqrt(kappa / outside) if kappa > 0 else (z <= 0).astype(np.float64)
     return np.where(z <= kappa, z + kappa, 2 * np.sqrt(kappa * outside)), slope
 
 
