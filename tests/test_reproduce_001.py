@@ -12,7 +12,14 @@ from typer.testing import CliRunner
 from dpadapt.cli import app
 from dpadapt.datasets import paper_001, reviews
 from dpadapt.datasets.papers import ShiftedData
-from dpadapt.experiments import data_001, figures_001, methods_001, private_001, tables_001
+from dpadapt.experiments import (
+    components_001,
+    data_001,
+    figures_001,
+    methods_001,
+    private_001,
+    tables_001,
+)
 from dpadapt.experiments.curves_001 import summarise_curves
 from dpadapt.experiments.data_001 import Dataset, Sizes, Split, draw
 from dpadapt.experiments.drawing_001 import caveat, relative, summarise_relative
@@ -70,6 +77,19 @@ def stand_ins(monkeypatch):
     monkeypatch.setattr(figures_001, "ADULT_SIZES", (80, 250))
     monkeypatch.setattr(figures_001, "GAS_RESAMPLED", (3000,))
     monkeypatch.setattr(figures_001, "ADULT_RESAMPLED", (3000,))
+    monkeypatch.setattr(components_001, "load_gas_and_kind", gas_stand_in)
+    monkeypatch.setattr(components_001, "_TRAIN", 250)
+
+
+def gas_stand_in():
+    rng = np.random.default_rng(0)
+
+    def sample(n, shift):
+        kinds = np.eye(6)[rng.integers(6, size=n)][:, 1:]
+        sensors = rng.normal(size=(n, 128))
+        return np.hstack([sensors, kinds]), np.clip(3 + sensors[:, 0] + shift, 0.1, 6.0)
+
+    return ShiftedData(*sample(400, 0.0), *sample(350, 0.5))
 
 
 def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path):
