@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt.reweighting.horizon import mean_of_last
+
 from ._tasks import Array, Task, fit_logistic, fit_ridge, residuals
 
 Gradient = Callable[[Array], Array]
@@ -70,15 +72,14 @@ def descend(
     radius: float = math.inf,
 ) -> Array:
     """Mean of the last part ``keep`` of the iterates, each within ``radius``."""
-    point, total = start, np.zeros_like(start)
-    first = min(steps - 1, math.floor((1 - keep) * steps))
-    for done in range(steps):
+
+    def update(point: Array) -> Array:
         point = point - step_size * gradient(point)
         norm = float(np.linalg.norm(point))
-        point = point * min(1.0, radius / norm) if norm > 0 else point
-        if done >= first:
-            total += point
-    return total / (steps - first)
+        return point * min(1.0, radius / norm) if norm > 0 else point
+
+    first = min(steps - 1, math.floor((1 - keep) * steps))
+    return mean_of_last(update, start, steps, steps - first)
 
 
 def smoothness(rows: Array, classes: int) -> float:

@@ -6,14 +6,12 @@ as published, or chosen and encoded by the source.
 
 from __future__ import annotations
 
-import gzip
-import io
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .papers import ShiftedData, data_file
+from .papers import PRIVATE_BATCHES, PUBLIC_BATCHES, ShiftedData, data_file, gas_batch
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,7 +28,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-_SOURCE_BATCHES, _TARGET_BATCH = (1, 2, 3, 4, 5, 8, 9), 6
 _KINDS = 6  # gases
 _STATION = "DUB"
 _MONTH = 12
@@ -119,7 +116,7 @@ def load_gas_and_kind() -> ShiftedData:
     ...     assert data.X_public.shape == (4397, 133)
     ...     assert data.X_private.shape == (2300, 133)
     """
-    batches = [_batch(number) for number in (*_SOURCE_BATCHES, _TARGET_BATCH)]
+    batches = [_batch(number) for number in (*PUBLIC_BATCHES, *PRIVATE_BATCHES)]
     *source, target = batches
     rows, labels = (np.concatenate(part) for part in zip(*source, strict=True))
     return ShiftedData(rows, labels, *target)
@@ -244,13 +241,6 @@ def _encode(
 
 
 def _batch(number: int) -> tuple[Array, Array]:
-    """Features with indicators of the gas, and log concentration."""
-    rows, labels = [], []
-    with gzip.open(data_file(f"gas_drift/batch{number}.dat.gz")) as stream:
-        for line in io.TextIOWrapper(stream, encoding="ascii"):
-            head, *cells = line.split()
-            kind, concentration = head.split(";")
-            indicators = [float(int(kind) == each) for each in range(1, _KINDS)]
-            labels.append(float(concentration))
-            rows.append([float(cell.split(":")[1]) for cell in cells] + indicators)
-    return np.array(rows), np.log(labels)
+    """Features with indicators of all gases but the last, and log concentration."""
+    features, gases, labels = gas_batch(number)
+    return np.hstack([features, gases[:, None] == np.arange(1, _KINDS)]), labels

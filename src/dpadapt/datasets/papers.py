@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 VARIABLE = "DPADAPT_DATA"
 _WIND = "wind/wind.csv.gz"
-_PUBLIC_BATCHES, _PRIVATE_BATCHES = (1, 2, 3, 4, 5, 8, 9), (6,)
+PUBLIC_BATCHES, PRIVATE_BATCHES = (1, 2, 3, 4, 5, 8, 9), (6,)
 _STATION = "DUB"
 _SUMMER = (4, 5, 6, 7, 8, 9)
 _GAS_FEATURES = 128
@@ -188,22 +188,29 @@ def load_gas() -> ShiftedData:
     >>> if VARIABLE in os.environ:
     ...     assert load_gas().X_private.shape == (2300, 128)
     """
-    public = [_batch(number) for number in _PUBLIC_BATCHES]
-    private = [_batch(number) for number in _PRIVATE_BATCHES]
+    public = [_sensors(number) for number in PUBLIC_BATCHES]
+    private = [_sensors(number) for number in PRIVATE_BATCHES]
     X_public, y_public = (np.concatenate(part) for part in zip(*public, strict=True))
     X_private, y_private = (np.concatenate(part) for part in zip(*private, strict=True))
     return ShiftedData(X_public, y_public, X_private, y_private)
 
 
-def _batch(number: int) -> tuple[Array, Array]:
-    """Features and log concentration; a line is ``gas;concentration 1:v 2:v ... 128:v``."""
-    rows, labels = [], []
+def _sensors(number: int) -> tuple[Array, Array]:
+    features, _, labels = gas_batch(number)
+    return features, labels
+
+
+def gas_batch(number: int) -> tuple[Array, Array, Array]:
+    """Features, gas and log concentration; a line is ``gas;concentration 1:v 2:v ... 128:v``."""
+    rows, gases, labels = [], [], []
     with gzip.open(data_file(f"gas_drift/batch{number}.dat.gz")) as stream:
         for line in io.TextIOWrapper(stream, encoding="ascii"):
             head, *cells = line.split()
-            labels.append(float(head.split(";")[1]))
+            gas, concentration = head.split(";")
+            gases.append(float(gas))
+            labels.append(float(concentration))
             rows.append([float(cell.split(":")[1]) for cell in cells])
     features = np.array(rows)
     if features.shape[1] != _GAS_FEATURES:
         raise MissingDataError(f"batch {number}: expected {_GAS_FEATURES} features.")
-    return features, np.log(labels)
+    return features, np.array(gases), np.log(labels)

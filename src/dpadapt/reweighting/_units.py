@@ -134,6 +134,24 @@ def check_range(given: Any, y: Array) -> tuple[float, float] | None:
     return low, high
 
 
+def check_options(estimator: Any, solvers: tuple[str, ...], *, algorithm: int) -> None:
+    """Check what both estimators take, before anything is spent."""
+    validate.choice("solver", estimator.solver, solvers)
+    validate.choice("calibration", estimator.calibration, ("tight", "paper"))
+    if estimator.calibration == "paper" and estimator.solver != "gradient":
+        raise ValueError(
+            f"calibration='paper' is for solver='gradient', the paper's Algorithm {algorithm}; "
+            f"solver={estimator.solver!r} has no printed constants."
+        )
+    check_numbers("alpha", estimator.alpha, most=1.0)
+    check_numbers("kappa", estimator.kappa, zero=False)
+    for name in ("norm_bound", "radius"):
+        if getattr(estimator, name) is not None:
+            validate.positive(name, getattr(estimator, name))
+    if estimator.steps is not None:
+        validate.count("steps", estimator.steps)
+
+
 def check_numbers(name: str, value: Any, *, most: float = np.inf, zero: bool = True) -> None:
     """Check a number, or a grid of numbers, from 0 (or above it) to ``most``."""
     if value is None:

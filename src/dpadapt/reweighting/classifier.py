@@ -14,12 +14,11 @@ from dpadapt._checks import aligned_private, session_options, warn_of_printed
 from dpadapt._linear import LinearClassifier, class_labels
 from dpadapt._progress import row_progress
 from dpadapt.privacy import Cleaning, Guarantee, Private, Session
-from dpadapt.privacy import _validate as validate
 
 from ._units import (
     Array,
     Units,
-    check_numbers,
+    check_options,
     descent_cleaning,
     descent_units,
     paper_sample,
@@ -206,24 +205,12 @@ class ReweightingClassifier(LinearClassifier):
 
     def _check(self) -> None:
         """Check what no other function checks, before anything is spent."""
-        validate.choice("solver", self.solver, ("known-noise", "gradient", "profiled"))
-        validate.choice("calibration", self.calibration, ("tight", "paper"))
-        if self.calibration == "paper" and self.solver != "gradient":
-            raise ValueError(
-                "calibration='paper' is for solver='gradient', the paper's Algorithm 2; "
-                f"solver={self.solver!r} has no printed constants."
-            )
-        for name, most, zero in (("alpha", 1.0, True), ("kappa", np.inf, False)):
-            check_numbers(name, getattr(self, name), most=most, zero=zero)
+        check_options(self, ("known-noise", "gradient", "profiled"), algorithm=2)
+        for name in ("alpha", "kappa"):
             if np.ndim(getattr(self, name) or 0) > 0:
                 raise ValueError(f"{name} must be one number; got {getattr(self, name)!r}.")
         if self.solver == "gradient" and self.kappa is not None:
             raise ValueError("kappa: solver='gradient' has none here; leave it None.")
-        for name in ("norm_bound", "radius"):
-            if getattr(self, name) is not None:
-                validate.positive(name, getattr(self, name))
-        if self.steps is not None:
-            validate.count("steps", self.steps)
 
     def _no_private_weight(self) -> bool:
         """With alpha 1 Algorithm 2 takes nothing from private rows: the public model is it."""

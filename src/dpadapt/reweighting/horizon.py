@@ -14,17 +14,45 @@ ours, and from a guess of how far away w* is.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Geometry", "Response", "response"]
+__all__ = ["Geometry", "Response", "mean_of_last", "response"]
 
 Array = NDArray[np.float64]
 
 _RIDGE = 0.03  # of the whitening, in units of the mean variance
+
+
+def mean_of_last(
+    update: Callable[[Array], Array], start: Array, steps: int, last: int | None = None
+) -> Array:
+    """Mean of the last iterates: of the last half, if their number is not given.
+
+    Parameters
+    ----------
+    update : callable
+        From one iterate to the next.
+    start : ndarray
+    steps : int
+    last : int, optional
+
+    Examples
+    --------
+    >>> mean_of_last(lambda w: w + 1, np.zeros(1), steps=3)  # of 2 and 3
+    array([2.5])
+    """
+    last = math.ceil(steps / 2) if last is None else last
+    now, total = start, np.zeros_like(start)
+    for step in range(steps):
+        now = update(now)
+        if step >= steps - last:
+            total = total + now
+    return np.asarray(total / last)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,13 +14,13 @@ Nothing here takes a private argument: n and the noise (epsilon, delta) are publ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import numpy as np
 import numpy.typing as npt
 
-from .horizon import Array, Geometry, response
+from .horizon import Array, Geometry, mean_of_last, response
 
 __all__ = ["Plan", "PublicProblem", "descend", "plan"]
 
@@ -228,13 +228,7 @@ def descend(
     >>> descend(lambda w: w - 1, (1, 1), horizon=50.0, steps=100).round(4)
     array([[1.]])
     """
-    W, total = np.zeros(shape), np.zeros(shape)
-    last = (steps + 1) // 2
-    for step in range(steps):
-        W = W - horizon / steps * gradient(W)
-        if step >= steps - last:
-            total += W
-    return total / last
+    return mean_of_last(lambda W: W - horizon / steps * gradient(W), np.zeros(shape), steps)
 
 
 def plan(problem: PublicProblem, n_rows: int, mu: float) -> Plan:
@@ -256,7 +250,8 @@ def plan(problem: PublicProblem, n_rows: int, mu: float) -> Plan:
     True
     """
     found: tuple[float, Plan] | None = None
-    geometries = [_Candidate(problem, power) for power in _POWERS]
+    plain = Geometry.of(problem.rows, power=0.0, constant=problem.kind.constant)
+    geometries = [_Candidate(problem, replace(plain, power=power)) for power in _POWERS]
     choices = [choice for each in geometries for choice in each.choices(n_rows, mu)]
     for bound, make in sorted(choices, key=lambda choice: choice[0]):
         if found is not None and bound >= found[0]:
@@ -271,10 +266,8 @@ def plan(problem: PublicProblem, n_rows: int, mu: float) -> Plan:
 class _Candidate:
     """All choices with one geometry."""
 
-    def __init__(self, problem: PublicProblem, power: float) -> None:
-        self.problem, self.kind = problem, problem.kind
-        constant = problem.kind.constant
-        self.geometry = Geometry.of(problem.rows, power=power, constant=constant)
+    def __init__(self, problem: PublicProblem, geometry: Geometry) -> None:
+        self.problem, self.kind, self.geometry = problem, problem.kind, geometry
         features = self.geometry.features(problem.rows[problem.some])
         self.lengths = np.linalg.norm(features, axis=1)
         self.weight = np.minimum(1.0, 1 / np.maximum(self.lengths, 1e-300))

@@ -39,6 +39,7 @@ import numpy.typing as npt
 from dpadapt.privacy import Cleaning, Grant, Request, Session
 from dpadapt.privacy import _validate as validate
 
+from .horizon import mean_of_last
 from .network_query import (
     Array,
     NetworkGradient,
@@ -281,20 +282,18 @@ class NetworkAdaptation:
         return NetworkGradient(cleaning, self.module, parameters, self.gradient_bound, self.kappa)
 
     def _descend(self, private_gradient: Callable[[Array], Array], step: float) -> Array:
-        steps = self._count
-        last = math.ceil(steps / 2)
+        steps, last = self._count, None
         if self.solver == "gradient":  # the index tells nothing of the rows
             steps, last = int(np.random.default_rng(self.seed).integers(1, steps + 1)), 1
-        now, total = self.start, np.zeros_like(self.start)
-        for t in range(steps):
+
+        def update(now: Array) -> Array:
             g = (1 - self._share) * private_gradient(now)
             if self._share > 0:
                 public = public_gradient(self.module, now, self.X, self.codes, self.kappa)
                 g = g + self._share * public
-            now = now - step * g
-            if t >= steps - last:
-                total = total + now
-        return total / last
+            return np.asarray(now - step * g)
+
+        return mean_of_last(update, self.start, steps, last)
 
     def _shrink(self, found: Array, noise: float) -> Array:
         before, after = (logits(self.module, p, self.X) for p in (self.start, found))

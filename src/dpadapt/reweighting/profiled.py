@@ -17,6 +17,8 @@ import numpy.typing as npt
 from dpadapt.privacy import Cleaning, Grant, Prepared, Request, Session
 from dpadapt.privacy import _validate as validate
 
+from ._descent import project
+from .horizon import mean_of_last
 from .labelled_discrepancy import LabelledDiscrepancy
 from .profile import Array, ClippedGradient, predicted_noise, profile, shrink_together
 
@@ -155,7 +157,7 @@ class Profiled:
     @cached_property
     def start(self) -> Array:
         """w_0."""
-        return _projected(self._ridge_solution, self.ball)
+        return project(self._ridge_solution, self.ball)
 
     @cached_property
     def residual(self) -> float:
@@ -280,20 +282,13 @@ class Profiled:
     ) -> Array:
         X, y = self.public
         _, vectors, inverse = self._spectrum
-        w, total = self.start, np.zeros_like(self.start)
-        last = math.ceil(self.steps / 2)
-        for t in range(self.steps):
+
+        def update(w: Array) -> Array:
             g = 2 * (1 - self.alpha) * self.knee * private_gradient(w)
             if self.alpha > 0:
                 e = X @ w - y
                 _, slope = profile(e**2 + offset, self.public_kappa)
                 g = g + 2 * self.alpha / len(y) * (slope * e) @ X
-            w = _projected(w - step * (vectors @ (inverse * (vectors.T @ g))), self.ball)
-            if t >= self.steps - last:
-                total = total + w
-        return total / (last * self.row_unit)
+            return project(w - step * (vectors @ (inverse * (vectors.T @ g))), self.ball)
 
-
-def _projected(w: Array, radius: float) -> Array:
-    length = float(np.linalg.norm(w))
-    return w if length <= radius else w * (radius / length)
+        return mean_of_last(update, self.start, self.steps) / self.row_unit

@@ -10,7 +10,6 @@ rows was measured to lose accuracy.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,7 @@ from scipy.special import logsumexp
 from dpadapt.privacy import Cleaning, Grant, PrivacyError, Request, RowMap, Session
 from dpadapt.privacy import _validate as validate
 
+from .horizon import mean_of_last
 from .profile import Array, predicted_noise, profile, shrink_together
 
 __all__ = ["LogisticGradient", "ProfiledClassification"]
@@ -255,19 +255,17 @@ class ProfiledClassification:
     def _descend(self, private_gradient: Callable[[Array], Array], step: float) -> Array:
         _, vectors, inverse = self._spectrum
         preconditioner = (vectors * inverse) @ vectors.T
-        W, total = self.start, np.zeros_like(self.start)
-        last = math.ceil(self.steps / 2)
-        for t in range(self.steps):
+
+        def update(W: Array) -> Array:
             g = (1 - self.alpha) * private_gradient(W)
             if self.alpha > 0:
                 errors, losses = _errors(self.X @ W.T, self.y)
                 if self.kappa is not None:
                     errors = errors * profile(losses + self.offset, self.kappa)[1][:, None]
                 g = g + self.alpha / len(self.y) * errors.T @ self.X
-            W = W - step * g @ preconditioner
-            if t >= self.steps - last:
-                total = total + W
-        return total / last
+            return np.asarray(W - step * g @ preconditioner)
+
+        return mean_of_last(update, self.start, self.steps)
 
 
 def _errors(logits: Array, codes: npt.NDArray[np.intp]) -> tuple[Array, Array]:

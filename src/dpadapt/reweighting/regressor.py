@@ -14,7 +14,6 @@ from dpadapt._checks import aligned_private, session_options, warn_of_printed
 from dpadapt._linear import LinearRegressor
 from dpadapt._progress import row_progress
 from dpadapt.privacy import Guarantee, Private, Request
-from dpadapt.privacy import _validate as validate
 
 from ._paper_solvers import (
     DEFAULT_ALPHA,
@@ -26,7 +25,7 @@ from ._paper_solvers import (
 )
 from ._units import (
     Array,
-    check_numbers,
+    check_options,
     check_range,
     descent_cleaning,
     descent_units,
@@ -236,17 +235,7 @@ class ReweightingRegressor(LinearRegressor):
 
     def _check(self) -> None:
         """Check what no other function checks, before anything is spent."""
-        validate.choice(
-            "solver", self.solver, ("known-noise", "gradient", "profiled", "statistics")
-        )
-        validate.choice("calibration", self.calibration, ("tight", "paper"))
-        if self.calibration == "paper" and self.solver != "gradient":
-            raise ValueError(
-                "calibration='paper' is for solver='gradient', the paper's Algorithm 1; "
-                f"solver={self.solver!r} has no printed constants."
-            )
-        check_numbers("alpha", self.alpha, most=1.0)
-        check_numbers("kappa", self.kappa, zero=False)
+        check_options(self, ("known-noise", "gradient", "profiled", "statistics"), algorithm=1)
         for name in ("alpha", "kappa"):
             if self.selection is None and np.ndim(getattr(self, name) or 0) > 0:
                 raise ValueError(f"{name} is a grid; say with selection= how to choose from it.")
@@ -258,11 +247,6 @@ class ReweightingRegressor(LinearRegressor):
                     f"selection must be {listed} for solver={self.solver!r}; "
                     f"got {self.selection!r}."
                 )
-        for name in ("norm_bound", "radius"):
-            if getattr(self, name) is not None:
-                validate.positive(name, getattr(self, name))
-        if self.steps is not None:
-            validate.count("steps", self.steps)
         if self.certificate and (self.selection is not None or self.calibration == "paper"):
             raise ValueError(
                 "certificate=True needs calibration='tight' and no selection: the bound holds for "
