@@ -54,7 +54,7 @@ def sampled_gaussian(noise):
 
 
 def sampled_add_remove(noise):
-    return [PoissonGaussianEvent("gradient", 1.0, noise, 0.05, 60, "add-remove")]
+    return [PoissonGaussianEvent("gradient", 1.0, noise, 0.05, 60, relation="add-remove")]
 
 
 def selections(noise):

@@ -184,7 +184,10 @@ LISTS = {
     "discrete": [DiscreteGaussianEvent("d", 0.2, 1.0), gaussian(0.3), PureEvent("p", 0.1)],
     "sampled": [PoissonGaussianEvent("s", 1.0, 1.2, 0.05, 40)],
     "sampled and more": [PoissonGaussianEvent("s", 2.0, 2.4, 0.05, 40), gaussian(0.2)],
-    "add-remove": [PoissonGaussianEvent("s", 1.0, 1.2, 0.05, 40, "add-remove"), gaussian(0.2)],
+    "add-remove": [
+        PoissonGaussianEvent("s", 1.0, 1.2, 0.05, 40, relation="add-remove"),
+        replace(gaussian(0.2), relation="add-remove"),
+    ],
     "stopping": [RandomStoppingEvent("r", (gaussian(0.1),), 1.0, 0.2), PureEvent("p", 0.1)],
     "parallel": [ParallelEvent("f", ((gaussian(0.3),), (PureEvent("p", 0.4),))), gaussian(0.1)],
 }
@@ -208,7 +211,7 @@ def test_monotone_in_delta_and_in_events(name):
     assert all(a > b or a == b == 0 for a, b in itertools.pairwise(epsilons))
     deltas = [compose_delta(events, epsilon) for epsilon in (0.0, 0.2, 0.6, 2.0)]
     assert all(a > b or a == b in (0, 1) for a, b in itertools.pairwise(deltas))
-    more = [*events, gaussian(0.15)]
+    more = [*events, replace(gaussian(0.15), relation=relation_of(events))]
     assert compose_epsilon(more, 1e-6) > compose_epsilon(events, 1e-6)
 
 
@@ -418,7 +421,7 @@ def test_sampled_with_counts_against_pld_and_rdp(q, noise, count, relation):
         relation, dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
     )
     theirs = PLDAccountant(named, value_discretization_interval=5e-4).compose(event)
-    ours = [PoissonGaussianEvent("s", 2.0, 2.0 * noise, q, count, relation)]
+    ours = [PoissonGaussianEvent("s", 2.0, 2.0 * noise, q, count, relation=relation)]
     for delta in (1e-7, 1e-3):
         by_pld = theirs.get_epsilon(delta)
         assert compose_epsilon(ours, delta) == pytest.approx(by_pld, rel=2e-3)

@@ -73,7 +73,7 @@ def test_the_sentence_says_it_all():
     assert "epsilon = 0.5, delta = 0" in pure.sentence
     huge = Guarantee((PureEvent("a", 5000.0),), delta=0.0, noise="secure")
     assert "e^5000" in huge.sentence
-    removal = guarantee(PoissonGaussianEvent("g", 1.0, 2.0, 0.01, 10, "add-remove"))
+    removal = guarantee(PoissonGaussianEvent("g", 1.0, 2.0, 0.01, 10, relation="add-remove"))
     assert removal.sentence.startswith("Adding or removing any one private row changes")
 
 

@@ -26,7 +26,6 @@ from .events import (
     Event,
     FloatArray,
     ParallelEvent,
-    PoissonGaussianEvent,
     RandomStoppingEvent,
     Relation,
     renyi_orders,
@@ -104,9 +103,12 @@ def relation_of(events: Iterable[Event], default: Relation = "replace-one") -> R
     >>> relation_of([])
     'replace-one'
     """
-    stated = {e.relation for e in _leaves(events) if isinstance(e, PoissonGaussianEvent)}
+    stated = {event.relation for event in _leaves(events)}
     if len(stated) > 1:
-        raise ValueError("events under replace-one and under add-remove cannot be composed.")
+        raise ValueError(
+            "events under replace-one and under add-remove cannot be composed; keep to one "
+            "relation on one data set."
+        )
     return stated.pop() if stated else default
 
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,10 +53,16 @@ class Event:
     ----------
     label : str
         What was released, in the words of the method ("second moment").
+    relation : {"replace-one", "add-remove"}
+        Between which samples its sensitivity holds. Relations do not mix.
     """
 
     kind: ClassVar[str]
     label: str
+    relation: Relation = field(default="replace-one", kw_only=True)
+
+    def __post_init__(self) -> None:
+        _validate.choice("relation", self.relation, get_args(Relation))
 
     @property
     def gaussian_mu(self) -> float:
@@ -87,6 +93,7 @@ class _NoisyEvent(Event):
     count: int = 1
 
     def __post_init__(self) -> None:
+        Event.__post_init__(self)
         _validate.non_negative("sensitivity", self.sensitivity)
         _validate.positive("scale", self.scale)
         _validate.count("count", self.count)
@@ -186,6 +193,7 @@ class PureEvent(Event):
     kind: ClassVar[str] = "pure"
 
     def __post_init__(self) -> None:
+        Event.__post_init__(self)
         _validate.non_negative("epsilon", self.epsilon)
         _validate.count("count", self.count)
 
@@ -246,15 +254,14 @@ class PoissonGaussianEvent(Event):
     scale: float
     rate: float
     count: int = 1
-    relation: Relation = "replace-one"
     kind: ClassVar[str] = "poisson-gaussian"
 
     def __post_init__(self) -> None:
+        Event.__post_init__(self)
         _validate.positive("clip", self.clip)
         _validate.positive("scale", self.scale)
         _validate.fraction("rate", self.rate)
         _validate.count("count", self.count)
-        _validate.choice("relation", self.relation, ("replace-one", "add-remove"))
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Bound without the sampling, which only hides (joint quasi-convexity): not tight."""
@@ -278,6 +285,7 @@ class ParallelEvent(Event):
     kind: ClassVar[str] = "parallel"
 
     def __post_init__(self) -> None:
+        Event.__post_init__(self)
         if not isinstance(self.branches, tuple) or not self.branches:
             raise ValueError("branches must be a tuple of at least one tuple of events.")
         for branch in self.branches:
@@ -311,6 +319,7 @@ class RandomStoppingEvent(Event):
     kind: ClassVar[str] = "random-stopping"
 
     def __post_init__(self) -> None:
+        Event.__post_init__(self)
         _events("base", self.base)
         _validate.fraction("gamma", self.gamma)
         number = isinstance(self.shape, Real) and not isinstance(self.shape, bool)

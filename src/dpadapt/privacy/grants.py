@@ -37,6 +37,9 @@ class Request:
     printed : float, optional
         A noise scale printed in a paper, taken as it is instead of a calibrated one. The
         guarantee says what it really gives.
+    releases : int, optional
+        For Gaussian noise: release it that often under an individual filter, by which every row
+        pays for ``count`` releases of full sensitivity and no more (:meth:`Session.hide_filtered`).
 
     Examples
     --------
@@ -51,8 +54,13 @@ class Request:
     count: int = 1
     weight: float = 1.0
     printed: float | None = None
+    releases: int | None = None
 
     def __post_init__(self) -> None:
+        if self.releases is not None:
+            _validate.count("releases", self.releases)
+            if self.mechanism != "gaussian":
+                raise ValueError("releases: an individual filter needs the Gaussian mechanism.")
         _validate.choice("mechanism", self.mechanism, get_args(Mechanism))
         if self.printed is not None:
             _validate.positive("printed", self.printed)

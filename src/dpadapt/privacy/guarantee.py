@@ -144,7 +144,7 @@ class Guarantee:
 
 def _facts(event: Event) -> str:
     """Numbers of an event in one line."""
-    facts = {k: v for k, v in event.to_dict().items() if k not in ("kind", "label")}
+    facts = {k: v for k, v in event.to_dict().items() if k not in ("kind", "label", "relation")}
     return ", ".join(
         f"{name} {value:.6g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in facts.items()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import _validate
-from .events import Event
+from .events import Event, Relation
 from .guarantee import Guarantee
 from .noise import noise_source
 from .rows import MappedRows, MemoryRows, ParquetRows, RowSource, SelectedRows
@@ -170,6 +170,7 @@ class Private:
         *,
         epsilon: float,
         delta: float,
+        relation: Relation = "replace-one",
         noise: str = "secure",
         random_state: int | None = None,
         ledger: Budget | None = None,
@@ -182,6 +183,10 @@ class Private:
         ----------
         epsilon, delta : float
             What the session may spend, at most.
+        relation : {"replace-one", "add-remove"}, default="replace-one"
+            Which samples must look alike: with one row replaced by another, or with one row added
+            or removed. Under add-remove the number of rows is a secret too: the session does not
+            tell it, and releases sums instead of means.
         noise : {"secure", "seeded", "exact"}, default="secure"
         random_state : int, optional
             The seed, for ``noise="seeded"`` only.
@@ -197,6 +202,7 @@ class Private:
             self._rows,
             epsilon=epsilon,
             delta=delta,
+            relation=relation,
             source=noise_source(noise, random_state),
             budgets=[own] if ledger is None else [ledger, own],
             label=label,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from .calibration import calibrate
 from .cleaning import RowMap
 from .composition import compose_epsilon
 from .errors import PrivacyError
-from .events import Event, FloatArray, ParallelEvent, RandomStoppingEvent
+from .events import Event, FloatArray, ParallelEvent, RandomStoppingEvent, Relation
+from .filtering import FilteredQuery, IndividualFilter
 from .grants import Grant, Hidden, Mechanism, Part, Request
 from .guarantee import Guarantee
 from .noise import NoiseSource
@@ -31,7 +32,11 @@ from .rows import BLOCK_ROWS, RowSource, unreadable
 __all__ = ["Budget", "Session"]
 
 Function = Callable[[FloatArray], Any]
+Reduction = Callable[[FloatArray, FloatArray | None], FloatArray]
 KEPT_BYTES = 1 << 30  # of cleaned rows, at most, that a session keeps for its next query
+# What the order of summation can do to a float64 sum, relative to one row: under add-remove every
+# later row moves to another place in its block. Holds up to 1e8 rows; must not tell how many.
+ORDER_SLACK = 1e-3
 
 
 class Budget(Protocol):
@@ -64,6 +69,7 @@ class Session:
         *,
         epsilon: float,
         delta: float,
+        relation: Relation,
         source: NoiseSource,
         budgets: Sequence[Budget],
         label: str,
@@ -71,16 +77,23 @@ class Session:
     ) -> None:
         self.epsilon = _validate.epsilon(epsilon)
         self.delta = _validate.delta(delta, allow_zero=True)
-        self.n_rows, self.n_columns = rows.n_rows, rows.n_columns
+        _validate.choice("relation", relation, get_args(Relation))
+        self.relation: Relation = relation
+        self.n_columns = rows.n_columns
+        self._n_rows = rows.n_rows
         self._rows: RowSource | None = rows
         self._source, self._budgets = source, budgets
-        self._label, self._progress = label, progress
-        self._holdout = 0.0
-        self._bounds: dict[str, float] = {"private rows": rows.n_rows}
+        self._label, self._holdout = label, 0.0
+        # under add-remove neither the guarantee nor a progress bar may tell how many rows there are
+        counted = relation == "replace-one"
+        self._progress = progress if counted else None
+        self._bounds: dict[str, float] = {"private rows": rows.n_rows} if counted else {}
         self._events: tuple[Event, ...] | None = None
         self._printed = False  # whether the noise is a paper's, and may give more than was asked
         self._left: dict[Grant, int] = {}  # releases that each grant still buys
         self._clean: dict[Part, tuple[RowMap, list[tuple[FloatArray, FloatArray | None]]]] = {}
+        self._filters: dict[Grant, IndividualFilter] = {}
+        self._filtered: set[Hidden] = set()  # that their rows have paid for, once
 
     def __enter__(self) -> Self:
         return self
@@ -88,11 +101,22 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self._rows = None
         self._clean.clear()
+        self._filters.clear()
 
     def __reduce__(self) -> Any:
         raise TypeError("a session cannot be copied or pickled.")
 
     # what can be hidden
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows; a secret under add-remove."""
+        if self.relation == "add-remove":
+            raise PrivacyError(
+                "under relation='add-remove' the number of rows is a secret; take a public guess, "
+                "or release a noisy count."
+            )
+        return self._n_rows
 
     def split(self, holdout: float) -> None:
         """Set a fraction of the rows aside, by public position, evenly through the sample.
@@ -100,6 +124,7 @@ class Session:
         A changed row lies in one part only, so what is released from the two parts costs the
         larger of the two, not the sum.
         """
+        self._needs_replace_one("split")  # without its row, later rows would change parts
         if self._events is not None or self._holdout:
             raise PrivacyError("split comes first, once: before plan and before hide.")
         self._holdout = _validate.fraction("holdout", holdout)
@@ -123,14 +148,69 @@ class Session:
             Whether to keep the cleaned rows in memory until the session closes, if they fit, for
             the next query with the same cleaning object (one step of many).
         """
+        self._needs_replace_one("a mean")
         self._check_part(part)
         n_rows = max(1, self.size(part))
         with quiet():
             # a query whose sum overflows must not let an inf or a NaN out
-            value = _finite(self._sum(query, part, keep) / n_rows)
-        rounding = 2 * (BLOCK_ROWS + 8) * float(np.finfo(np.float64).eps) * query.magnitude
+            value = _finite(self._sum(query, query.block, part, keep) / n_rows)
+        return Hidden(value, query, self._mean_sensitivity(query, n_rows), part, self)
+
+    def hide_sum(self, query: Query, *, keep: bool = False) -> Hidden:
+        """Compute the sum of a query over all rows, and keep it hidden; under both relations.
+
+        Under add-remove one row moves the sum by what it contributes: the query's magnitude.
+        """
+        self._check_part("all")
+        with quiet():
+            value = _finite(self._sum(query, query.block, "all", keep))
+        return Hidden(value, query, self.sum_sensitivity(query), "all", self)
+
+    def hide_filtered(self, query: FilteredQuery, grant: Grant) -> Hidden:
+        """Compute a sum in which a row takes part only while its own budget lasts.
+
+        Parameters
+        ----------
+        query : FilteredQuery
+            A query that also tells the norm of each row's contribution.
+        grant : Grant
+            Of a request with ``releases``. What is hidden can be released once, with this grant.
+        """
+        if grant not in self._left or grant.request.releases is None:
+            raise PrivacyError("hide_filtered needs a grant of a request with releases=.")
+        sensitivity = self.sum_sensitivity(query)
+        if sensitivity > grant.request.sensitivity:
+            raise PrivacyError("the hidden statistic is more sensitive than the grant allows.")
+        if grant not in self._filters:
+            own = grant.request.sensitivity / (1 if self.relation == "add-remove" else 2)
+            facts = (self._n_rows, grant.request.count, grant.request.releases, own)
+            self._filters[grant] = IndividualFilter(*facts)
+        with quiet():
+            step = self._filters[grant].step(query)
+            value = _finite(self._sum(query, step, "all", keep=True))
+        hidden = Hidden(value, query, sensitivity, "all", self)
+        self._filtered.add(hidden)
+        return hidden
+
+    def sum_sensitivity(self, query: Query) -> float:
+        """Sensitivity of the sum of a query, with what rounding can do; public."""
         self._bounds.update({f"radius ({query.label})": query.cleaning.radius})
-        return Hidden(value, query, query.sensitivity(n_rows) + rounding, part, self)
+        if self.relation == "add-remove":
+            return query.magnitude * (1 + ORDER_SLACK)
+        n_rows = max(1, self._n_rows)
+        return n_rows * self._mean_sensitivity(query, n_rows)
+
+    def _mean_sensitivity(self, query: Query, n_rows: int) -> float:
+        self._bounds.update({f"radius ({query.label})": query.cleaning.radius})
+        rounding = 2 * (BLOCK_ROWS + 8) * float(np.finfo(np.float64).eps) * query.magnitude
+        return query.sensitivity(n_rows) + rounding
+
+    def _needs_replace_one(self, what: str) -> None:
+        if self.relation != "replace-one":
+            raise PrivacyError(
+                f"{what} depends on the number of rows, a secret under relation='add-remove'; "
+                "use hide_sum, or relation='replace-one'."
+            )
 
     def hide_rows(self, cleaning: RowMap, part: Part = "all") -> Hidden:
         """Hide the cleaned rows themselves, their label (if any) as the last column.
@@ -138,6 +218,7 @@ class Session:
         For algorithms whose state has an entry for every row. The rows are held in memory; only a
         function of them can be released, with the sensitivity that its request states.
         """
+        self._needs_replace_one("a table of rows")
         self._check_part(part)
         query = _AllRows(cleaning)
         with quiet():
@@ -153,13 +234,13 @@ class Session:
         if (part == "all") == bool(self._holdout):
             raise PrivacyError("after split, hide needs part='train' or part='holdout'; else none.")
 
-    def _sum(self, query: Query, part: Part, keep: bool) -> FloatArray:
+    def _sum(self, query: Query, reduce: Reduction, part: Part, keep: bool) -> FloatArray:
         total = np.zeros(query.shape(self.n_columns))
         lost = np.zeros_like(total)
         failure = None
         try:
             for X, y in self._kept(query, part) if keep else self._part(query, part):
-                block = query.block(X, y)
+                block = reduce(X, y)
                 grown = total + block
                 big = np.abs(total) >= np.abs(block)
                 lost += np.where(big, (total - grown) + block, (block - grown) + total)
@@ -176,12 +257,11 @@ class Session:
         known = self._clean.get(part)
         if known is not None and known[0] is query.cleaning:
             return known[1]
-        blocks, size = [], 0
+        blocks = []
         for X, y in self._part(query, part):
-            blocks.append((X, y))
-            size += X.nbytes
-            if size > KEPT_BYTES:
+            if X.nbytes / max(1, len(X)) * self._n_rows > KEPT_BYTES:
                 return self._part(query, part)
+            blocks.append((X, y))
         self._clean[part] = (query.cleaning, blocks)
         return blocks
 
@@ -201,7 +281,7 @@ class Session:
             yield X, y
             done += len(index) - 1 if part != "all" else len(X)
             if self._progress is not None:
-                self._progress(done, self.n_rows)
+                self._progress(done, self._n_rows)
 
     # what it costs
 
@@ -223,7 +303,7 @@ class Session:
         )
         noise = {part: self._multiplier(asked) for part, asked in branches.items() if asked}
         events = {
-            part: tuple(request.event(self._source, noise[part]) for request in asked)
+            part: tuple(self._event(request, noise[part]) for request in asked)
             for part, asked in branches.items()
         }
         self._charge(
@@ -245,17 +325,25 @@ class Session:
         """
 
         def events(noise: float) -> list[Event]:
-            base = tuple(request.event(self._source, noise) for request in requests)
-            return [RandomStoppingEvent("best of random runs", base, shape, gamma)]
+            base = tuple(self._event(request, noise) for request in requests)
+            name = "best of random runs"
+            return [RandomStoppingEvent(name, base, shape, gamma, relation=self.relation)]
 
         noise = calibrate(events, self.epsilon, self.delta)
         self._charge(tuple(events(noise)))
         runs = mechanisms.random_runs(float(self._source.uniform(1)[0]), shape, gamma)
         return (tuple(self._grant(r, noise, "all") for r in requests) for _ in range(runs))
 
+    def _event(self, request: Request, noise: float) -> Event:
+        if request.releases is not None and self._source.name == "exact":
+            raise PrivacyError(
+                "an individual filter is proved for continuous Gaussian noise; use noise='secure'."
+            )
+        return replace(request.event(self._source, noise), relation=self.relation)
+
     def _grant(self, request: Request, noise: float, part: Part) -> Grant:
         grant = Grant(request, request.scale(noise), part)
-        self._left[grant] = request.count
+        self._left[grant] = request.count if request.releases is None else request.releases
         return grant
 
     def _multiplier(self, requests: Sequence[Request]) -> float:
@@ -265,7 +353,7 @@ class Session:
         if any(printed):
             raise PrivacyError("a plan is either calibrated or printed, not both.")
         return calibrate(
-            lambda noise: [request.event(self._source, noise) for request in requests],
+            lambda noise: [self._event(request, noise) for request in requests],
             self.epsilon,
             self.delta,
         )
@@ -291,9 +379,9 @@ class Session:
                 f"epsilon {self.epsilon:.4g} was asked for, but the printed constants give "
                 f"{spent:.4g} at this delta."
             )
-        if self.delta * self.n_rows > 1:
+        if self.relation == "replace-one" and self.delta * self._n_rows > 1:
             caveats.append(
-                f"delta {self.delta:.3g} is larger than one over the {self.n_rows} private rows: "
+                f"delta {self.delta:.3g} is larger than one over the {self._n_rows} private rows: "
                 "a mechanism that publishes one row at random would also satisfy it."
             )
         return Guarantee(
@@ -380,6 +468,10 @@ class Session:
             raise PrivacyError("the hidden statistic is more sensitive than the grant allows.")
         if self._left[grant] < 1:
             raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
+        if grant.request.releases is not None:
+            if function is not None or hidden not in self._filtered:
+                raise PrivacyError("this grant buys one release of what hide_filtered made for it.")
+            self._filtered.remove(hidden)
         self._left[grant] -= 1
         value = hidden._value if function is None else _apply(function, hidden._value)
         # every number pays: for the grid of discrete noise, and each randomised answer in full
