@@ -126,7 +126,7 @@ def test_relations_do_not_mix_on_one_sample():
         with private.open(epsilon=1.0, delta=1e-6, relation=relation) as session:
             session.plan(session.hide_sum(RowSum()).request())
     with pytest.raises(ValueError, match="keep to one relation"):
-        private.spent(1e-6).epsilon
+        _ = private.spent(1e-6).epsilon
 
 
 def test_bad_relation_is_refused():
