@@ -1,0 +1,118 @@
+r"""Multinomial logistic regression: residuals, gradients and their norms, in matrix products.
+
+Row i has the residual :math:`r_i = \mathrm{softmax}(W^T x_i) - e_{y_i}`, the gradient
+:math:`x_i r_i^T` and so the gradient norm :math:`\|x_i\| \|r_i\|`: nobody needs the gradient of
+one row. A row of no class (code -1) has residual 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["gradient", "gradient_norms", "loss", "numerators", "residuals"]
+
+Array = npt.NDArray[np.float64]
+Rows = npt.NDArray[Any]  # float32 or float64; what comes back has the same type
+Codes = npt.NDArray[Any]  # whole numbers, in any type
+
+
+def numerators(X: Rows, codes: Codes, W: Rows) -> tuple[Rows, Rows]:
+    """Residuals before their division: (A, s) with r_i = A_i / s_i, s_i > 0.
+
+    Who scales the rows anyway saves a pass over them. A row whose scores overflow counts as one
+    of no class.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    codes : ndarray of shape (n,)
+        From 0 to c - 1, or -1.
+    W : ndarray of shape (d, c)
+
+    Examples
+    --------
+    >>> numerators(np.zeros((2, 1)), np.array([0, -1]), np.zeros((1, 3)))
+    (array([[-2.,  1.,  1.],
+           [ 0.,  0.,  0.]]), array([3., 1.]))
+    """
+    W = W.astype(X.dtype, copy=False)
+    # in double precision the product of the transposes is the faster one, by a third
+    A = X @ W if X.dtype == np.float32 else (W.T @ X.T).T
+    A -= A.max(axis=1, keepdims=True)
+    np.exp(A, out=A)
+    total = A @ np.ones(A.shape[1], A.dtype)
+    places = codes.astype(np.intp, copy=False)
+    A[np.arange(len(A)), places] -= total  # a place -1 is the last column, set to 0 below
+    none = (places < 0) | ~(total < np.inf)
+    if none.any():
+        A[none], total[none] = 0, 1
+    return A, total
+
+
+def residuals(X: Rows, codes: Codes, W: Rows) -> Rows:
+    r"""Residuals :math:`r_i = \mathrm{softmax}(W^T x_i) - e_{y_i}`, row by row.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    codes : ndarray of shape (n,)
+        From 0 to c - 1, or -1 for a row of no class, whose residual is 0.
+    W : ndarray of shape (d, c)
+
+    Examples
+    --------
+    >>> residuals(np.zeros((2, 1)), np.array([0, -1]), np.zeros((1, 2)))
+    array([[-0.5,  0.5],
+           [ 0. ,  0. ]])
+    """
+    A, total = numerators(X, codes, W)
+    A /= total[:, None]
+    return A
+
+
+def gradient(X: Rows, codes: Codes, W: Rows) -> Array:
+    """Sum of the rows' gradients, of shape (d, c); not clipped: for public rows.
+
+    Examples
+    --------
+    >>> gradient(np.array([[2.0], [9.0]]), np.array([0, -1]), np.zeros((1, 2)))
+    array([[-1.,  1.]])
+    """
+    rows = X.astype(np.float64, copy=False)
+    return np.asarray(rows.T @ residuals(rows, codes, W))
+
+
+def gradient_norms(X: Rows, R: Rows) -> Rows:
+    r"""Norms of the rows' gradients, :math:`\|x_i\| \|r_i\|`.
+
+    Examples
+    --------
+    >>> gradient_norms(np.array([[3.0, 4.0]]), np.array([[-0.6, 0.8]]))
+    array([5.])
+    """
+    return np.asarray(lengths(X) * lengths(R))
+
+
+def loss(X: Rows, codes: Codes, W: Rows) -> float:
+    """Sum of the rows' logistic losses; :func:`gradient` is its derivative.
+
+    Examples
+    --------
+    >>> round(loss(np.zeros((3, 1)), np.array([0, 1, -1]), np.zeros((1, 2))), 4)
+    1.3863
+    """
+    known = codes >= 0
+    scores = X[known].astype(np.float64, copy=False) @ W
+    scores -= scores.max(axis=1, keepdims=True)
+    own = scores[np.arange(len(scores)), codes[known].astype(np.intp)]
+    return float(np.sum(np.log(np.exp(scores).sum(axis=1)) - own))
+
+
+def lengths(A: Rows) -> Rows:
+    """Euclidean norms of rows."""
+    # each is slow where the other is fast
+    squares = np.vecdot(A, A) if A.flags.c_contiguous else np.einsum("ij,ij->i", A, A)
+    return np.asarray(np.sqrt(squares))
