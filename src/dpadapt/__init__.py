@@ -10,16 +10,19 @@ from .privacy import BudgetExceeded, Guarantee, PrivacyError, Private
 
 if TYPE_CHECKING:
     from .discrepancy import DiscrepancyRegressor
+    from .mixing import AdaMixClassifier, NoisyGDClassifier
     from .pipeline import AdaptationPipeline
     from .reweighting import ReweightingClassifier, ReweightingRegressor
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaMixClassifier",
     "AdaptationPipeline",
     "BudgetExceeded",
     "DiscrepancyRegressor",
     "Guarantee",
+    "NoisyGDClassifier",
     "PrivacyError",
     "Private",
     "ReweightingClassifier",
@@ -27,8 +30,10 @@ __all__ = [
 ]
 
 _WHERE = {
+    "AdaMixClassifier": ".mixing",
     "AdaptationPipeline": ".pipeline",
     "DiscrepancyRegressor": ".discrepancy",
+    "NoisyGDClassifier": ".mixing",
     "ReweightingClassifier": ".reweighting",
     "ReweightingRegressor": ".reweighting",
 }

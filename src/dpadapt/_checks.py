@@ -58,7 +58,9 @@ def session_options(estimator: Any) -> dict[str, Any]:
     }
 
 
-def aligned_private(estimator: Any, private: Any, *, labelled: bool) -> Private | None:
+def aligned_private(
+    estimator: Any, private: Any, *, labelled: bool, empty: bool = False
+) -> Private | None:
     """Return the private sample with the public columns in the public order; None if there is none.
 
     Parameters
@@ -67,6 +69,8 @@ def aligned_private(estimator: Any, private: Any, *, labelled: bool) -> Private 
     private : Private or None
     labelled : bool
         Whether the method needs private labels.
+    empty : bool, default=False
+        Whether a sample of no rows is handed on too: under add-remove it must look like any other.
     """
     if private is None:
         return None
@@ -77,7 +81,7 @@ def aligned_private(estimator: Any, private: Any, *, labelled: bool) -> Private 
     if names is not None and private.columns is not None:
         private = private.select(list(names))
     check_width(private, estimator.n_features_in_)
-    return private if private.n_rows > 0 else None
+    return private if empty or private.n_rows > 0 else None
 
 
 def check_private(private: Any) -> None:

@@ -1,0 +1,125 @@
+"""Where private training starts: models of the few public rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+
+from .features import PublicSample
+from .softmax import Array, gradient, loss, residuals
+
+__all__ = ["class_energy", "few_shot", "one_pass", "penalised"]
+
+_ITERATIONS = 150
+_LONE_ENERGY = 0.05  # between-class energy where every class has one public row
+_LEAST_ENERGY = 0.01
+
+
+def few_shot(public: PublicSample, *, steps: int, rate: float, penalty: float) -> Array:
+    """Gradient descent from zero on the mean public loss (Algorithm 2, first phase).
+
+    Parameters
+    ----------
+    public : PublicSample
+    steps : int
+        T_pub.
+    rate : float
+    penalty : float
+        lambda, of the squared norm.
+
+    Examples
+    --------
+    >>> public = PublicSample(np.array([[1.0, 0.3], [-1.0, 0.3]]), np.array([0, 1]), 2)
+    >>> few_shot(public, steps=200, rate=2.0, penalty=1e-2)[0].round(2)
+    array([ 1.96, -1.96])
+    """
+    W = np.zeros((public.width, public.classes))
+    for _ in range(steps if len(public) else 0):
+        W = W - rate * (gradient(public.rows, public.codes, W) / len(public) + penalty * W)
+    return _unseen(public, W)
+
+
+def penalised(public: PublicSample, penalty: float = 1e-3) -> Array:
+    """Minimum of the mean public loss plus penalty / 2 times the squared norm.
+
+    Examples
+    --------
+    >>> public = PublicSample(np.array([[1.0, 0.3], [-1.0, 0.3]]), np.array([0, 1]), 2)
+    >>> W = penalised(public)
+    >>> gap = gradient(public.rows, public.codes, W) / 2 + 1e-3 * W
+    >>> bool(np.abs(gap).max() < 1e-4)
+    True
+    """
+    shape = (public.width, public.classes)
+    if not len(public):
+        return np.zeros(shape)
+
+    def objective(flat: Array) -> tuple[float, Array]:
+        W = flat.reshape(shape)
+        value = loss(public.rows, public.codes, W) / len(public) + penalty / 2 * float(flat @ flat)
+        slope = gradient(public.rows, public.codes, W) / len(public) + penalty * W
+        return value, slope.ravel()
+
+    options: Any = {"maxiter": _ITERATIONS}
+    start = np.zeros(shape).ravel()
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+    return _unseen(public, np.asarray(found.x, dtype=np.float64).reshape(shape))
+
+
+def one_pass(public: PublicSample, *, curvature: float, clip: float, seed: int) -> Array:
+    r"""One pass of stochastic gradient descent (Algorithm 3, first phase).
+
+    Rates are :math:`\eta_t = 2 / (c (t + 1))` with c the ``curvature`` of the expected loss, a
+    guess; gradients are clipped, so that the Lipschitz constant of the theorem holds.
+
+    Examples
+    --------
+    >>> public = PublicSample(np.eye(2), np.array([0, 1]), 2)
+    >>> one_pass(public, curvature=1.0, clip=1.0, seed=0).shape
+    (2, 2)
+    """
+    W = np.zeros((public.width, public.classes))
+    for t, place in enumerate(np.random.default_rng(seed).permutation(len(public)), start=1):
+        one = public.part([place])
+        step = one.rows.T @ residuals(one.rows, one.codes, W)
+        step *= min(1.0, clip / max(float(np.linalg.norm(step)), 1e-300))
+        W = W - 2 / (curvature * (t + 1)) * step
+    return W
+
+
+def class_energy(public: PublicSample) -> float:
+    """Squared distance of class means, without the noise of few rows: a U-statistic.
+
+    Mean inner product of two rows of one class less that of two rows of different classes; what
+    private rows of a class have in common, and so the signal in their sum.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+    >>> class_energy(PublicSample(rows, np.array([0, 0, 1, 1]), 2))
+    1.0
+    """
+    inner = public.rows @ public.rows.T
+    same = public.codes[:, None] == public.codes[None]
+    pairs = same & ~np.eye(len(public), dtype=bool)
+    if not pairs.any() or same.all():
+        return _LONE_ENERGY
+    energy = float(inner[pairs].mean() - inner[~same].mean())
+    return min(max(energy, _LEAST_ENERGY), 1.0)
+
+
+def _unseen(public: PublicSample, W: Array) -> Array:
+    """Give each class without public rows the odds of half a row, instead of none at all."""
+    seen = np.unique(public.codes)
+    if len(seen) == public.classes or not len(seen):
+        return W
+    scores = public.rows @ W[:, seen]
+    constant = float(np.logaddexp.reduce(scores, axis=1).mean() - np.log(2 * len(public)))
+    W = W.copy()
+    # the smallest weights with this score on the mean public row
+    middle = public.rows.mean(axis=0)
+    others = np.setdiff1d(np.arange(public.classes), seen)
+    W[:, others] = (constant * middle / max(float(middle @ middle), 1e-12))[:, None]
+    return W
