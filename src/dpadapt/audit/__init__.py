@@ -1,0 +1,25 @@
+"""Attacks on one's own models: what a guarantee forbids, measured.
+
+For the owner of the data. What an attack returns depends on private rows and is not protected:
+it must not be published where the rows must not be.
+"""
+
+from ._attack_figure import draw_attack
+from .membership import (
+    AttackResult,
+    advantage_bound,
+    auc_bound,
+    gaussian_advantage_bound,
+    gaussian_auc_bound,
+    membership_attack,
+)
+
+__all__ = [
+    "AttackResult",
+    "advantage_bound",
+    "auc_bound",
+    "draw_attack",
+    "gaussian_advantage_bound",
+    "gaussian_auc_bound",
+    "membership_attack",
+]
