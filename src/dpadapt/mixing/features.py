@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt._checks import public_scaling
-from dpadapt.privacy import Cleaning
+from dpadapt.privacy import Directions
 
 from .softmax import Array, Rows
 
 __all__ = ["PublicSample", "UnitRows"]
 
-_FAR = 1e100  # only so that nothing overflows
 _DROWNING = 1000.0  # largest over median deviation of columns: they have units of their own
 _BIAS = 0.3  # costs b^2 / (1 + b^2) = 8% of the squared norm; 0.1 to 0.5 are alike
 
@@ -93,23 +92,10 @@ class UnitRows:
 
     def __call__(self, X: Any, y: Array | None) -> tuple[Rows, Array | None]:
         """Map one block; total and row by row."""
-        cleaning = Cleaning(_FAR, self.center, self.scale, classes=self.classes)
-        rows, labels = cleaning(X, y)
-        with np.errstate(all="ignore"):
-            # two divisions: the square of a tiny norm is no float
-            rows /= np.maximum(np.abs(rows).max(axis=1, initial=0.0, keepdims=True), 1e-300)
-            length = np.sqrt(1 + self.bias**2)
-            out = np.empty((len(rows), rows.shape[1] + 1), dtype=self._inner)
-            norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))[:, None]
-            np.divide(rows, np.maximum(norms, 0.5) * length, out=out[:, :-1], casting="same_kind")
-            out[:, -1] = self.bias / length
-            if self.basis is not None:
-                out = (out @ self.basis).astype(self.dtype)
-        return np.nan_to_num(out, copy=False, nan=0.0, posinf=0.0, neginf=0.0), labels
-
-    @property
-    def _inner(self) -> Any:
-        return self.dtype if self.basis is None else np.float64
+        kind = self.dtype if self.basis is None else np.float64
+        facts = (self.center, self.scale, self.bias, self.classes, kind)
+        out, labels = Directions(*facts)(X, y)
+        return (out if self.basis is None else (out @ self.basis).astype(self.dtype)), labels
 
     def directions(self, X: Array) -> Array:
         """Only u of rows to predict for: what ``linear`` is for."""

@@ -144,7 +144,8 @@ class ProjectedGradients:
     :math:`m_i = B^T ((\tilde X x_i) \circ (\tilde R r_i))`. Magnitude 1, whatever U is and however
     :math:`m_i` was rounded: the scale is computed from the very coordinates that are added up, a
     hair below (:class:`ClippedGradients`). Replace-one: at most 2, attained at
-    :math:`m' = -m`; in float32 pieces of 128 rows are summed, at most 2 (1 + gamma 128).
+    :math:`m' = -m`; in float32 pieces of 128 rows are summed, which rounds less than the pairs of
+    pieces of :class:`ClippedGradients`, whose bound serves here too.
 
     *Clip, then project*. Row i contributes :math:`U^T` of its clipped gradient. As U stretches by
     at most 1 (:class:`GradientSpan`), magnitude and sensitivity are those of

@@ -19,7 +19,7 @@ Rows = npt.NDArray[Any]  # float32 or float64; what comes back has the same type
 Codes = npt.NDArray[Any]  # whole numbers, in any type
 
 
-def numerators(X: Rows, codes: Codes, W: Rows) -> tuple[Rows, Rows]:
+def numerators(X: Rows, codes: Codes, W: Rows, *, small: bool = False) -> tuple[Rows, Rows]:
     """Residuals before their division: (A, s) with r_i = A_i / s_i, s_i > 0.
 
     Who scales the rows anyway saves a pass over them. A row whose scores overflow counts as one
@@ -31,6 +31,9 @@ def numerators(X: Rows, codes: Codes, W: Rows) -> tuple[Rows, Rows]:
     codes : ndarray of shape (n,)
         From 0 to c - 1, or -1.
     W : ndarray of shape (d, c)
+    small : bool, default=False
+        Whether scores are known to lie between -30 and 30: their largest need not be subtracted
+        from the others.
 
     Examples
     --------
@@ -41,7 +44,8 @@ def numerators(X: Rows, codes: Codes, W: Rows) -> tuple[Rows, Rows]:
     W = W.astype(X.dtype, copy=False)
     # in double precision the product of the transposes is the faster one, by a third
     A = X @ W if X.dtype == np.float32 else (W.T @ X.T).T
-    A -= A.max(axis=1, keepdims=True)
+    if not small:
+        A -= A.max(axis=1, keepdims=True)
     np.exp(A, out=A)
     total = A @ np.ones(A.shape[1], A.dtype)
     places = codes.astype(np.intp, copy=False)

@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .calibration import calibrate, gaussian_mu, zcdp_rho
-from .cleaning import Cleaning, Prepared, RowMap
+from .cleaning import Cleaning, Directions, Prepared, RowMap
 from .composition import compose_delta, compose_epsilon, pld_epsilon
 from .errors import BudgetExceeded, LedgerError, PrivacyError
+from .gram import Gram
 from .grants import Grant, Hidden, Request
 from .guarantee import Guarantee
 from .private import Private
@@ -27,6 +28,8 @@ __all__ = [
     "BudgetExceeded",
     "CandidateLosses",
     "Cleaning",
+    "Directions",
+    "Gram",
     "Grant",
     "Guarantee",
     "Hidden",

@@ -22,7 +22,7 @@ import numpy as np
 
 from .events import FloatArray
 
-Table = Any  # one block of rows: an array, a pandas DataFrame or an ArrowBlock
+Table = Any  # one block of rows: an array, a DataFrame, a sparse matrix or an ArrowBlock
 _TEXT = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
 _TEXT |= {"fixed_size_binary"}
 _NUMBERS = (float, int, str, np.floating, np.integer, np.bool_, Decimal, Fraction)
@@ -55,6 +55,8 @@ def fill(out: FloatArray, table: Table) -> None:
     elif hasattr(table, "iloc"):
         for position in range(table.shape[1]):
             out[:, position] = _series(table.iloc[:, position])
+    elif hasattr(table, "toarray"):
+        out[...] = table.toarray()
     else:
         out[...] = numbers(table)
 

@@ -12,7 +12,7 @@ from . import _validate
 from .events import Event, Relation
 from .guarantee import Guarantee
 from .noise import noise_source
-from .rows import MappedRows, MemoryRows, ParquetRows, RowSource, SelectedRows
+from .rows import MappedRows, MemoryRows, ParquetRows, RowSource, SelectedRows, SparseRows
 from .session import Budget, Session
 
 __all__ = ["Private"]
@@ -87,6 +87,25 @@ class Private:
         if not files:
             raise ValueError("path: no Parquet file there; give a file, a list, or their folder.")
         return cls._of(ParquetRows(files, label), [])
+
+    @classmethod
+    def from_sparse(cls, X: Any, y: Any = None) -> Private:
+        """Private rows of a sparse matrix of SciPy: many columns, few of them not zero.
+
+        Parameters
+        ----------
+        X : sparse matrix of shape (n, d)
+        y : array of shape (n,), optional
+
+        Examples
+        --------
+        >>> from scipy.sparse import random_array
+        >>> Private.from_sparse(random_array((50, 100_000), density=1e-4), [0.0, 1.0] * 25)
+        Private(50 rows, 100000 columns, labelled)
+        """
+        if not hasattr(X, "tocsr"):
+            raise TypeError(f"X must be a sparse matrix of SciPy; got {type(X).__name__}.")
+        return cls._of(SparseRows(X, y), [])
 
     @classmethod
     def _of(cls, rows: RowSource, charged: list[tuple[Event, ...]]) -> Private:

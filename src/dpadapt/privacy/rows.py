@@ -39,6 +39,7 @@ __all__ = [
     "ParquetRows",
     "RowSource",
     "SelectedRows",
+    "SparseRows",
 ]
 
 BLOCK_ROWS = 16_384  # at most; small enough for the processor's cache at 20 columns
@@ -108,6 +109,31 @@ class MemoryRows(RowSource):
             cut = slice(start, start + self.block_rows)
             rows = self._X[cut] if self.columns is None else self._X.iloc[cut]
             yield rows, None if self._y is None else self._y[cut]
+
+
+class SparseRows(RowSource):
+    """Rows of a sparse matrix: blocks of it are sparse matrices, for who can take them.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> SparseRows(csr_matrix(np.eye(3)), None).n_columns
+    3
+    """
+
+    def __init__(self, X: Any, y: Any) -> None:
+        with quiet():
+            self._X = X.tocsr().astype(np.float64)
+            self.n_rows, self.n_columns = (int(size) for size in self._X.shape)
+            self._y = None if y is None else _as_labels(y, self.n_rows)
+        self.columns, self._given, self.labelled = None, y, y is not None
+
+    coded = MemoryRows.coded
+
+    def blocks(self) -> Iterator[Block]:
+        for start in range(0, self.n_rows, self.block_rows):
+            cut = slice(start, start + self.block_rows)
+            yield self._X[cut], None if self._y is None else self._y[cut]
 
 
 class ParquetRows(RowSource):
@@ -191,7 +217,7 @@ class MappedRows(RowSource):
 
     def blocks(self) -> Iterator[Block]:
         for table, y in self._source.blocks():
-            out = np.full((len(table), self.n_columns), np.nan)
+            out = np.full((table.shape[0], self.n_columns), np.nan)
             with muted():
                 self._write(out, table, (2048, 256, 32, 1))
             yield out, y
@@ -230,7 +256,7 @@ def _as_table(X: Any) -> Any:
             raise ValueError("X must be a DataFrame, not one column of it; use X.to_frame().")
         return X
     if hasattr(X, "toarray"):
-        raise TypeError("X is a sparse matrix; pass X.toarray(), or a map to fewer columns.")
+        raise TypeError("X is a sparse matrix; use Private.from_sparse(X, y), or X.toarray().")
     if isinstance(X, (list, tuple)):
         return rows_of_lists(X)
     array = numbers(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)

@@ -23,6 +23,7 @@ from .composition import compose_epsilon
 from .errors import PrivacyError
 from .events import Event, FloatArray, ParallelEvent, RandomStoppingEvent, Relation
 from .filtering import FilteredQuery, IndividualFilter
+from .gram import Gram
 from .grants import Grant, Hidden, Mechanism, Part, Request
 from .guarantee import Guarantee
 from .noise import NoiseSource
@@ -229,6 +230,29 @@ class Session:
             value.flags.writeable = False  # too large to hand out copies of it
         self._bounds.update({"radius (rows)": cleaning.radius})
         return Hidden(value, query, math.inf, part, self)
+
+    def hide_gram(self, gram: Gram) -> Hidden:
+        """Hide the kernel values of the rows among each other and with a public pool.
+
+        For kernels without explicit features. Held in memory (n x n numbers); only a function of
+        them can be released, with the sensitivity that its request states.
+        """
+        self._needs_replace_one("a kernel matrix")
+        self._check_part("all")
+        if self._rows is None:
+            raise PrivacyError("the session is closed; open a new one.")
+        failure = None
+        with quiet():
+            try:
+                blocks = list(self._rows.blocks())
+                value = gram.table([X for X, _ in blocks], [y for _, y in blocks])
+            except Exception as error:
+                failure = unreadable(error)
+        if failure is not None:  # out here, so that it does not carry the first error along
+            raise failure
+        value.flags.writeable = False
+        self._bounds.update({f"radius ({gram.label})": gram.radius})
+        return Hidden(value, gram, math.inf, "all", self)
 
     def _check_part(self, part: Part) -> None:
         if (part == "all") == bool(self._holdout):

@@ -1,0 +1,131 @@
+"""Kernel values of private rows among each other: a table that only a session may fill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _validate
+from ._cells import Table, as_frame, muted
+from .cleaning import Cleaning
+from .events import FloatArray
+
+__all__ = ["Gram"]
+
+
+@dataclass(frozen=True, eq=False)
+class Gram:
+    """Kernel values of every private row with every other, and with a pool of public points.
+
+    The kernel is made total: where it fails on a pair of blocks it is tried row by row, and a row
+    on which it fails has the feature vector 0. A value that is not finite becomes 0. A row with
+    K(x, x) above the bound is scaled: K(x, y) s(x) s(y) with s(x) = min(1, R / sqrt(K(x, x))), a
+    map of single rows, so that every feature vector has a norm of R at most. Only who gives a
+    positive definite kernel gets one back.
+
+    Parameters
+    ----------
+    kernel : callable
+        From two tables of rows (as they were given: array, frame, sparse matrix) to the matrix of
+        their kernel values; it must have no memory.
+    squared_bound : float
+        R^2, public.
+    pool : table, optional
+        Public points; their kernel values stand beside those of the rows.
+    labels : Cleaning, optional
+        How labels are cleaned; without it they are left out.
+
+    Examples
+    --------
+    >>> gram = Gram(lambda A, B: A @ B.T, 1.0, labels=Cleaning(1.0, label_range=(-1.0, 1.0)))
+    >>> gram.table([np.array([[2.0, 0.0], [0.0, 0.5]])], [np.array([1.0, -1.0])])
+    array([[ 1.  ,  0.  ,  1.  ],
+           [ 0.  ,  0.25, -1.  ]])
+    """
+
+    kernel: Callable[[Any, Any], Any]
+    squared_bound: float
+    pool: Any = None
+    labels: Cleaning | None = None
+    label: str = "kernel values"
+
+    def __post_init__(self) -> None:
+        _validate.positive("squared_bound", self.squared_bound)
+
+    @property
+    def radius(self) -> float:
+        """R."""
+        return float(np.sqrt(self.squared_bound))
+
+    def table(self, blocks: Sequence[Table], labels: Sequence[FloatArray | None]) -> FloatArray:
+        """Rows [K(x_i, x_j) | K(x_i, z_t) | y_i], without y_i if labels are left out."""
+        sizes = [block.shape[0] for block in blocks]
+        ends = np.cumsum([0, *sizes])
+        n_rows, width = int(ends[-1]), 0 if self.pool is None else self.pool.shape[0]
+        labelled = self.labels is not None
+        out = np.zeros((n_rows, n_rows + width + labelled))
+        for i, block in enumerate(blocks):
+            rows = slice(ends[i], ends[i + 1])
+            for j in range(i + 1):
+                values = self._values(block, blocks[j])
+                out[rows, ends[j] : ends[j + 1]] = values
+                out[ends[j] : ends[j + 1], rows] = values.T
+            if width:
+                out[rows, n_rows : n_rows + width] = self._values(block, self.pool)
+        self._scale(out, n_rows, width)
+        if self.labels is not None:
+            for i, given in enumerate(labels):
+                _, clean = self.labels(np.zeros((sizes[i], 0)), given)
+                out[ends[i] : ends[i + 1], -1] = 0.0 if clean is None else clean
+        return out
+
+    def _scale(self, out: FloatArray, n_rows: int, width: int) -> None:
+        own = _factors(np.diagonal(out[:, :n_rows]), self.squared_bound)
+        out *= own[:, None]
+        out[:, :n_rows] *= own
+        if width:
+            out[:, n_rows : n_rows + width] *= self.pool_factors()
+        square = out[:, :n_rows]
+        square[...] = (square + square.T) / 2
+
+    def pool_factors(self) -> FloatArray:
+        """s(z) of the pool's points: the same public rule."""
+        own = [self._values(self.pool[t : t + 1], self.pool[t : t + 1])[0, 0] for t in self._places]
+        return _factors(np.array(own), self.squared_bound)
+
+    @property
+    def _places(self) -> range:
+        return range(self.pool.shape[0])
+
+    def _values(self, A: Table, B: Table) -> FloatArray:
+        shape = (A.shape[0], B.shape[0])
+        with muted():
+            try:
+                return _checked(self.kernel(as_frame(A), as_frame(B)), shape)
+            except Exception:  # it may depend on a value: it must stay with its row
+                out = np.zeros(shape)
+            for i in range(shape[0]):
+                for j in range(shape[1]):
+                    pair = A[i : i + 1], B[j : j + 1]
+                    try:
+                        out[i, j] = _checked(self.kernel(*map(as_frame, pair)), (1, 1))[0, 0]
+                    except Exception:
+                        out[i, j] = 0.0
+            return out
+
+
+def _checked(values: Any, shape: tuple[int, int]) -> FloatArray:
+    array = np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError("the kernel must return one value for each pair of rows.")
+    return np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _factors(squares: FloatArray, bound: float) -> FloatArray:
+    """s(x), a hair below, so that no rounding leaves a vector longer than R."""
+    with np.errstate(all="ignore"):
+        factors = np.sqrt(bound / np.maximum(squares, 1e-300)) * (1 - 1e-12)
+    return np.where(squares > 0, np.minimum(1.0, factors), 0.0)
