@@ -234,6 +234,18 @@ def test_scores_that_overflow_stay_with_their_row(dtype):
     assert np.isfinite(q.norms(X, y)).all()
 
 
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("slope", [1.0, -1.0])
+def test_a_row_longer_than_the_radius_is_lost_but_spoils_nothing(slope, dtype):
+    # scores of at most 30 are expected; these overflow, or all underflow
+    X = np.array([[1.0, 0.0], [0.0, 1e5]], dtype=dtype)
+    q, y = query(np.array([[0.3, -0.3], [slope, 1.1 * slope]])), np.array([0.0, 1.0])
+    found = q.block(X, y)
+    np.testing.assert_array_equal(found[1], 0)
+    np.testing.assert_allclose(found[0], q.block(X[:1], y[:1])[0], rtol=1e-6)
+    assert (q.norms(X, y) <= 1).all()
+
+
 @pytest.mark.parametrize("clip", [0.0, -1.0, 1e-7, 1e7, math.inf, math.nan])
 def test_a_clip_out_of_range_is_refused(clip):
     with pytest.raises(ValueError, match="clip must lie between"):

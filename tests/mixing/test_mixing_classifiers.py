@@ -609,6 +609,23 @@ def test_all_public_gradients_zero(params):
         assert (model.clips_ >= adamix.LEAST_CLIP).all()
 
 
+@pytest.mark.parametrize("clip_first", [False, True])
+def test_an_empty_span_moves_nothing_but_what_is_public(clip_first, monkeypatch):
+    """All public gradients exactly zero: the subspace has no dimension, and is charged for."""
+    X, y, T, t = problem()
+    from dpadapt.mixing.projection import GradientSpan
+
+    def empty(cls, rows, codes, W, rank=None, inner=None):
+        return cls(rows, np.zeros((len(rows), W.shape[1])), np.zeros((len(rows), 0)))
+
+    monkeypatch.setattr(GradientSpan, "of", classmethod(empty))
+    params = {"solver": "adamix", "projection": "gradients", "clip_first": clip_first}
+    model = make(**params, mixing=0.0, penalty=0.0, keep_trajectory=True)
+    fitted(model, X, y, private=Private(T, t))
+    np.testing.assert_array_equal(model.trajectory_[0], model.trajectory_[-1])
+    assert model.guarantee_.epsilon == pytest.approx(1.0)
+
+
 @every_variant
 @pytest.mark.parametrize("classes", [2, 7])
 def test_two_classes_and_many(params, classes):
@@ -657,7 +674,15 @@ def test_more_columns_than_rows(params):
 @every_variant
 def test_one_public_row_a_class(params):
     X, y, T, t = problem(m=3)
-    fitted(make(**params), X, y, private=Private(T, t))
+    model = fitted(make(**params), X, y, private=Private(T, t))
+    public = make(**params).fit(X, y)
+    assert np.abs(public.coef_).max() > 0.1  # the rows are used, though none can be held out
+    if params.get("solver") == "adamix":
+        tiny = make(**params, epsilon=1e-9, delta=1e-9).set_params(mixing=0.0, penalty=0.0)
+        start = make(**params).set_params(penalty=0.0).fit(X, y)
+        tiny.set_params(learning_rate=1e-12).fit(X, y, private=Private(T, t))
+        np.testing.assert_allclose(tiny.coef_, start.coef_, atol=1e-2)
+    assert np.isfinite(model.score(T, t))
 
 
 @every_variant

@@ -44,6 +44,16 @@ def test_numerators_over_their_sums_are_the_residuals():
     np.testing.assert_allclose(A / total[:, None], plain(X, codes, W), atol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_small_scores_need_no_largest_one_subtracted(dtype):
+    X, codes, W = sample(np.random.default_rng(9), 200, 4, 1000, dtype)
+    W *= 30 / np.abs(X @ W).max()
+    plainly, quickly = (numerators(X, codes, W, small=small) for small in (False, True))
+    near = 1e-5 if dtype == np.float32 else 1e-13
+    found, wanted = (A / total[:, None] for A, total in (quickly, plainly))
+    np.testing.assert_allclose(found, wanted, atol=near)
+
+
 def test_a_row_of_no_class_and_a_row_whose_scores_overflow_have_residual_0():
     X = np.array([[1.0, 0.0], [1.0, 1.0], [0.5, 0.0]])
     W = np.array([[1.0, 0.0], [1e308, -1e308]]) * np.array([[1.0], [1.7]])

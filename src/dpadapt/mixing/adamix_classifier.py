@@ -354,7 +354,8 @@ class AdaMixClassifier(UnitClassifier):
     def _parts(self, public: PublicSample) -> tuple[PublicSample, PublicSample]:
         """Rows that the public phase is fitted to, and rows that it does not see."""
         aside = held_out(public.codes)
-        return public.part(~aside), public.part(aside)
+        # where no row can be spared, all serve both purposes
+        return (public if aside.all() else public.part(~aside)), public.part(aside)
 
     def _start(self, public: PublicSample, units: UnitRows) -> Array:
         if isinstance(self.start, str) and self.start == "zero":

@@ -36,7 +36,7 @@ Function = Callable[[FloatArray], Any]
 Reduction = Callable[[FloatArray, FloatArray | None], FloatArray]
 KEPT_BYTES = 1 << 30  # of cleaned rows, at most, that a session keeps for its next query
 # What the order of summation can do to a float64 sum, relative to one row: under add-remove every
-# later row moves to another place in its block. Holds up to 1e8 rows; must not tell how many.
+# later row moves to another place in its block. Holds up to 1e7 rows; must not tell how many.
 ORDER_SLACK = 1e-3
 
 
@@ -266,8 +266,8 @@ class Session:
             for X, y in self._kept(query, part) if keep else self._part(query, part):
                 block = reduce(X, y)
                 grown = total + block
-                big = np.abs(total) >= np.abs(block)
-                lost += np.where(big, (total - grown) + block, (block - grown) + total)
+                part_of_block = grown - total  # Knuth's two-sum: exact, and without a branch
+                lost += (total - (grown - part_of_block)) + (block - part_of_block)
                 total = grown
         except PrivacyError:
             raise
