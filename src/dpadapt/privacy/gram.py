@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +30,7 @@ class Gram:
     ----------
     kernel : callable
         From two tables of rows (as they were given: array, frame, sparse matrix) to the matrix of
-        their kernel values; it must have no memory.
+        their kernel values; it must have no memory. A method ``diagonal`` saves time.
     squared_bound : float
         R^2, public.
     pool : table, optional
@@ -46,7 +46,7 @@ class Gram:
            [ 0.  ,  0.25, -1.  ]])
     """
 
-    kernel: Callable[[Any, Any], Any]
+    kernel: Any
     squared_bound: float
     pool: Any = None
     labels: Cleaning | None = None
@@ -87,18 +87,24 @@ class Gram:
         out *= own[:, None]
         out[:, :n_rows] *= own
         if width:
-            out[:, n_rows : n_rows + width] *= self.pool_factors()
+            out[:, n_rows : n_rows + width] *= self.factors(self.pool)
         square = out[:, :n_rows]
         square[...] = (square + square.T) / 2
 
-    def pool_factors(self) -> FloatArray:
-        """s(z) of the pool's points: the same public rule."""
-        own = [self._values(self.pool[t : t + 1], self.pool[t : t + 1])[0, 0] for t in self._places]
-        return _factors(np.array(own), self.squared_bound)
+    def factors(self, A: Table) -> FloatArray:
+        """s(x) of rows or points, by the public rule."""
+        with muted():
+            try:
+                squares = _checked(self.kernel.diagonal(as_frame(A))[:, None], (A.shape[0], 1))
+                return _factors(squares[:, 0], self.squared_bound)
+            except Exception:  # a plain function, or a row on which it fails
+                each = (A[i : i + 1] for i in range(A.shape[0]))
+                squares = np.array([self._values(one, one)[0, 0] for one in each])
+        return _factors(squares, self.squared_bound)
 
-    @property
-    def _places(self) -> range:
-        return range(self.pool.shape[0])
+    def between(self, A: Table, B: Table, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Kernel values of two tables with the factors of their rows."""
+        return self._values(A, B) * left[:, None] * right
 
     def _values(self, A: Table, B: Table) -> FloatArray:
         shape = (A.shape[0], B.shape[0])

@@ -254,6 +254,12 @@ class Session:
         self._bounds.update({f"radius ({gram.label})": gram.radius})
         return Hidden(value, gram, math.inf, "all", self)
 
+    def derive(self, hidden: Hidden, function: Function, label: str) -> Hidden:
+        """Compute something from a hidden value, and keep it hidden too (a fitted model, say)."""
+        if hidden._owner is not self:
+            raise PrivacyError("the hidden statistic must come from this session.")
+        return Hidden(_apply(function, hidden._value), _Named(label), math.inf, hidden.part, self)
+
     def _check_part(self, part: Part) -> None:
         if (part == "all") == bool(self._holdout):
             raise PrivacyError("after split, hide needs part='train' or part='holdout'; else none.")
@@ -366,7 +372,10 @@ class Session:
         return replace(request.event(self._source, noise), relation=self.relation)
 
     def _grant(self, request: Request, noise: float, part: Part) -> Grant:
-        grant = Grant(request, request.scale(noise), part)
+        return self._grant_of(request, request.scale(noise), part)
+
+    def _grant_of(self, request: Request, scale: float, part: Part = "all") -> Grant:
+        grant = Grant(request, scale, part)
         self._left[grant] = request.count if request.releases is None else request.releases
         return grant
 
@@ -390,6 +399,24 @@ class Session:
         for budget in self._budgets:
             budget.charge(events, self._label)
         self._events = events
+
+    def resume(self, request: Request, scale: float, events: tuple[Event, ...]) -> Grant:
+        """Go on with an interactive mechanism whose charge was made, and is on disk.
+
+        Nothing is charged: only for answers from the noise that was drawn then
+        (:mod:`.answers`), never for a new release.
+        """
+        if self._events is not None:
+            raise PrivacyError("the session's budget is planned already; one plan a session.")
+        self._events = events
+        return self._grant_of(request, scale)
+
+    def spend(self, grant: Grant) -> float:
+        """Use up a grant for a mechanism that keeps its own count of answers; gives its scale."""
+        if self._left.get(grant, 0) < 1:
+            raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
+        self._left[grant] -= 1
+        return grant.scale
 
     @property
     def guarantee(self) -> Guarantee:
@@ -515,6 +542,13 @@ class _AllRows:
 
     cleaning: RowMap
     label: str = "rows"
+
+
+@dataclass(frozen=True)
+class _Named:
+    """Of what is only derived from something hidden."""
+
+    label: str
 
 
 def _apply(function: Function, value: FloatArray) -> FloatArray:

@@ -1,0 +1,142 @@
+"""Noise that is a function: one draw of a Gaussian process, looked at point by point.
+
+A private kernel model w* may answer any number of questions z with <w*, phi(z)> + s G(z), where
+G is one path of the Gaussian process with the model's own kernel: for any set of questions the
+answers are the model's restriction to their span plus noise of the same geometry, and one charge
+pays for all (Hall, Rinaldo, Wasserman 2013). The path is drawn as it is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from .events import FloatArray
+from .gram import Gram
+
+__all__ = ["NUGGET", "LazyPath"]
+
+NUGGET = 1e-6  # of R^2: variance that every distinct question has to itself
+Normals = Callable[[tuple[int, int]], FloatArray]
+
+
+class LazyPath:
+    r"""One path of a Gaussian process with covariance K + j I, drawn question by question.
+
+    With L the Cholesky factor over past questions and g their normals, a new question has
+    l = L^{-1} k, v = K(z, z) + j - |l|^2 and the value l.g + sqrt(v) g_new.
+
+    *Privacy.* For questions Z the answers of two neighbouring models differ by
+    p - p' = (<w - w', phi(z)>)_z. Its Mahalanobis norm under K_ZZ + j I is at most that under K_ZZ,
+    the norm of the projection of w - w' on the span: at most Delta. Questions may depend on
+    earlier answers: the sum of the conditional squares is the same square.
+
+    *The nugget j* makes that true in floating point. Without it a question near the span of
+    earlier ones has a computed v of 0 while the answer's own part outside the span is not 0:
+    whoever subtracts l.g then reads it without noise, after a dozen questions. With it v is at
+    least j in exact arithmetic; where rounding leaves less than j / 2, the question gets fresh
+    noise of variance j, which only adds noise.
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernel, with its bound R^2 on K(z, z).
+    outputs : int
+        Independent paths, one for each output of the model.
+    normals : callable
+        Draws standard normals of a given shape.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> path = LazyPath(Gram(lambda A, B: A @ B.T, 1.0), 1, rng.standard_normal)
+    >>> first = path.extend(np.array([[1.0], [0.5]]))
+    >>> first.shape, len(path)
+    ((2, 1), 2)
+    """
+
+    def __init__(self, gram: Gram, outputs: int, normals: Normals) -> None:
+        self._gram, self._normals = gram, normals
+        self._nugget = NUGGET * gram.squared_bound
+        self._questions: list[tuple[Any, FloatArray]] = []  # tables, with their factors
+        self._factor = np.zeros((0, 0))
+        self._drawn = np.zeros((0, outputs))
+
+    def __len__(self) -> int:
+        return len(self._drawn)
+
+    def extend(self, questions: Any) -> FloatArray:
+        """Value of the path at new, distinct questions."""
+        shape = (questions.shape[0], self._drawn.shape[1])
+        return self._append(questions, self._normals(shape), None)
+
+    def adopt(self, questions: Any, values: FloatArray) -> None:
+        """Take over questions whose values were drawn before."""
+        self._append(questions, np.zeros_like(values), values)
+
+    def _append(self, questions: Any, normals: FloatArray, known: FloatArray | None) -> FloatArray:
+        old, new = len(self), len(normals)
+        self._reserve(old + new)
+        own_factors = self._gram.factors(questions)
+        cross = np.zeros((old, new))
+        done = 0
+        for part, factors in self._questions:
+            values = self._gram.between(part, questions, factors, own_factors)
+            cross[done : done + len(factors)] = values
+            done += len(factors)
+        within = self._gram.between(questions, questions, own_factors, own_factors)
+        factor = self._factor[:old, :old]
+        beside = solve_triangular(factor, cross, lower=True, check_finite=False) if old else cross
+        left = within - beside.T @ beside
+        values = beside.T @ self._drawn
+        own, drawn = np.zeros((new, new)), normals.copy()
+        for i in range(new):
+            own[i, :i] = solve_triangular(own[:i, :i], left[i, :i], lower=True, check_finite=False)
+            variance = left[i, i] + self._nugget - float(own[i, :i] @ own[i, :i])
+            # never clipped at zero: rounding must not leave a question without noise of its own
+            if not variance >= self._nugget / 2:
+                variance = self._nugget
+            own[i, i] = np.sqrt(variance)
+            values[i] += own[i, :i] @ drawn[:i]
+            if known is not None:
+                drawn[i] = (known[i] - values[i]) / own[i, i]
+            values[i] += own[i, i] * drawn[i]
+        self._factor[old : old + new, :old] = beside.T
+        self._factor[old : old + new, old : old + new] = own
+        self._drawn = np.vstack([self._drawn, drawn])
+        self._remember(questions, own_factors)
+        return np.asarray(values)
+
+    def _remember(self, questions: Any, factors: FloatArray) -> None:
+        """Keep the questions in few tables: a kernel is fast on long ones."""
+        self._questions.append((questions, factors))
+        while len(self._questions) > 1 and len(self._questions[-2][1]) <= len(
+            self._questions[-1][1]
+        ):
+            (one, left), (two, right) = self._questions[-2:]
+            self._questions[-2:] = [(_stacked(one, two), np.concatenate([left, right]))]
+
+    def _reserve(self, size: int) -> None:
+        if size > len(self._factor):
+            grown = np.zeros((max(64, 2 * size),) * 2)
+            old = len(self)
+            grown[:old, :old] = self._factor[:old, :old]
+            self._factor = grown
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a path of noise cannot be copied or pickled: it is a secret.")
+
+
+def _stacked(one: Any, two: Any) -> Any:
+    if hasattr(one, "tocsr"):
+        from scipy.sparse import vstack
+
+        return vstack([one, two]).tocsr()
+    if hasattr(one, "iloc"):
+        import pandas as pd
+
+        return pd.concat([one, two], ignore_index=True)
+    return np.concatenate([one, two])
