@@ -16,7 +16,7 @@ from contracts import everything_said, releases, taped
 from dpadapt import AdaMixClassifier, AdaptationPipeline, NoisyGDClassifier, Private
 from dpadapt.mixing import adamix, unsafe_individual_losses
 from dpadapt.mixing.features import PublicSample, UnitRows
-from dpadapt.mixing.known_noise import plan_horizon
+from dpadapt.mixing.known_noise import affordable_noise, plan_horizon
 from dpadapt.mixing.noisy_gd import NoisyGradients, Path
 from dpadapt.mixing.public_phase import class_energy, few_shot, one_pass, penalised
 from dpadapt.mixing.softmax import gradient
@@ -342,6 +342,32 @@ def test_the_noise_of_the_released_weights_is_kappa():
         weights.append(model.features_.weights(model.coef_.T, model.intercept_))
     spread = np.std(weights, axis=0, ddof=1).mean()
     assert 0.5 * model.plan_.kappa < spread < 1.1 * model.plan_.kappa
+
+
+def test_noise_costs_no_more_than_there_is_to_gain():
+    """By the public rows; whatever their margins are."""
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        margins = rng.normal(
+            rng.uniform(-1, 4), rng.uniform(0.01, 3), size=int(rng.integers(2, 90))
+        )
+        kappa = affordable_noise(margins)
+        errors = np.mean(margins < 0)
+        lost = np.mean(norm.cdf(-margins / (math.sqrt(2) * kappa)))
+        assert 0 < kappa <= 1
+        assert lost - errors <= max(errors, 0.5 / len(margins)) + 1e-9 or kappa <= 1e-3
+    assert affordable_noise(np.full(50, 3.0)) < 1
+
+
+def test_a_sure_public_model_gets_less_noise():
+    """Nothing to gain, small margins: the noise shrinks, the accuracy stays."""
+    rng = np.random.default_rng(0)
+    centers = 9 * np.eye(3)
+    y, t = np.arange(30) % 3, rng.integers(3, size=3000)
+    X, T = centers[y] + rng.normal(size=(30, 3)), centers[t] + rng.normal(size=(3000, 3))
+    model = make(steps=100, start=np.eye(3)).fit(X, y, private=Private(T, t))
+    assert model.plan_.kappa < 0.5
+    assert model.score(T, t) > 0.99
 
 
 def test_class_energy_is_unbiased():

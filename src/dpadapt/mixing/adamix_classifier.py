@@ -288,6 +288,7 @@ class AdaMixClassifier(UnitClassifier):
             given.public.classes,
             steps=given.steps,
             clip=known_noise.CLIP if clip is None else clip,
+            most=self._affordable(given.public, W),
         )
         last = known_noise.known_noise_descent(
             given.gradients,
@@ -299,6 +300,14 @@ class AdaMixClassifier(UnitClassifier):
             progress=given.progress,
         )
         return {"weights": given.path.mean if self.average else last, "plan_": horizon}
+
+    def _affordable(self, public: PublicSample, W: Array) -> float:
+        """Noise of a logit that the start can afford, by public rows that it has not seen."""
+        if not len(public) or (isinstance(self.start, str) and self.start == "zero"):
+            return 1.0
+        given = not isinstance(self.start, str)
+        margins = known_noise.margins_of(public, W) if given else known_noise.unseen_margins(public)
+        return 1.0 if margins is None else known_noise.affordable_noise(margins)
 
     def _by_adamix(self, given: Training) -> dict[str, Any]:
         fitted, held = self._parts(given.public)

@@ -11,15 +11,30 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
 from .features import PublicSample
 from .noisy_gd import NoisyGradients, Path, descend
+from .public_phase import penalised
 from .softmax import Array, gradient
 
-__all__ = ["CLIP", "STEPS", "Horizon", "known_noise_descent", "plan_horizon"]
+__all__ = [
+    "CLIP",
+    "STEPS",
+    "Horizon",
+    "affordable_noise",
+    "known_noise_descent",
+    "margins_of",
+    "plan_horizon",
+    "unseen_margins",
+]
 
 STEPS = 100  # T costs no privacy: 50 to 400 are alike, fewer than 50 are unstable at long horizons
 CLIP = 0.5  # 0.3 biases at large epsilon, 1 costs noise at small ones
 _CAUTION = 16.0  # signal over noise at which a logit may carry noise of one nat; 8 to 32 are alike
+_PARTS = 5
 _LONGEST = 6400.0  # horizon, in steps of rate one on the mean gradient
 
 
@@ -62,13 +77,14 @@ def plan_horizon(
     *,
     steps: int = STEPS,
     clip: float = CLIP,
+    most: float = 1.0,
 ) -> Horizon:
     r"""Plan a horizon from public facts.
 
     The sum of the gradients of one class has an amplitude of about :math:`(N / c) \sqrt{\rho^2}`
     along its own direction, with :math:`\rho^2` the ``energy``, against noise of :math:`1 / m`,
     m = ``row_mu``. For small signal over noise the best weight of a noisy measurement is
-    proportional to it: kappa grows with it, up to 1. Then
+    proportional to it: kappa grows with it, up to ``most`` (:func:`affordable_noise`). Then
     :math:`W_T = W_1 - \kappa (m / (T \tau) \sum_t G_t + N(0, I))`.
 
     Examples
@@ -78,9 +94,85 @@ def plan_horizon(
     >>> plan_horizon(100, 0.5, 0.25, 10).kappa
     0.15625
     """
-    kappa = min(1.0, sample_size * row_mu * math.sqrt(energy) / (_CAUTION * classes))
+    kappa = min(most, sample_size * row_mu * math.sqrt(energy) / (_CAUTION * classes))
     horizon = min(kappa * sample_size * row_mu / clip, _LONGEST)
     return Horizon(kappa, horizon / (steps * sample_size), steps, clip, sample_size, energy)
+
+
+def affordable_noise(margins: Array) -> float:
+    r"""Largest noise of a logit, 1 at most, that public rows can afford.
+
+    Noise may cost no more than there is to gain: a margin m between two logits with noise
+    :math:`\kappa` each is lost with probability :math:`\Phi(-m / (\sqrt{2} \kappa))`, and the
+    expected number of errors that it adds may be as large as that of the errors there are (half an
+    error, if there is none).
+
+    Parameters
+    ----------
+    margins : ndarray
+        Of public rows under models that have not seen them (:func:`unseen_margins`).
+
+    Examples
+    --------
+    >>> affordable_noise(np.array([-1.0, 0.5, 2.0]))  # errors enough: noise hardly matters
+    1.0
+    >>> round(affordable_noise(np.array([2.0] * 50)), 2)  # nothing to gain
+    0.61
+    """
+    errors = float(np.mean(margins < 0))
+    allowed = max(errors, 0.5 / len(margins))
+
+    def excess(kappa: float) -> float:
+        lost = float(np.mean(ndtr(-margins / (math.sqrt(2) * kappa))))
+        return lost - errors - allowed
+
+    if excess(1.0) <= 0:
+        return 1.0
+    # the excess may fall again: the smallest noise at which it is reached counts
+    grid = np.geomspace(1e-3, 1.0, 200)
+    first = next(i for i, kappa in enumerate(grid) if excess(kappa) > 0)
+    return float(brentq(excess, grid[first - 1], grid[first])) if first else float(grid[0])
+
+
+def unseen_margins(public: PublicSample) -> Array | None:
+    """Margins of public rows, each by the public model of the others (five parts of each class).
+
+    None where a class has too few rows to leave one out.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 0.3], [0.9, 0.3], [-1.0, 0.3], [-0.8, 0.3]])
+    >>> margins = unseen_margins(PublicSample(rows, np.array([0, 0, 1, 1]), 2))
+    >>> bool((margins > 0).all())
+    True
+    """
+    counts = np.bincount(public.codes, minlength=public.classes)
+    if counts[counts > 0].min(initial=0) < 2:
+        return None
+    part = np.zeros(len(public), dtype=int)
+    for code in np.flatnonzero(counts):
+        part[public.codes == code] = np.arange(counts[code]) % _PARTS
+    margins = np.zeros(len(public))
+    for each in np.unique(part):
+        margins[part == each] = margins_of(
+            public.part(part == each), penalised(public.part(part != each))
+        )
+    return margins
+
+
+def margins_of(public: PublicSample, W: Array) -> Array:
+    """Score of the own class less the best score of another one.
+
+    Examples
+    --------
+    >>> margins_of(PublicSample(np.eye(2), np.array([0, 0]), 2), np.array([[3.0, 1.0], [0.0, 1.0]]))
+    array([ 2., -1.])
+    """
+    scores = public.rows @ W
+    own = scores[np.arange(len(public)), public.codes]
+    others = scores.copy()
+    others[np.arange(len(public)), public.codes] = -np.inf
+    return np.asarray(own - others.max(axis=1))
 
 
 def known_noise_descent(
@@ -108,7 +200,6 @@ def known_noise_descent(
 
     Examples
     --------
-    >>> import numpy as np
     >>> public = PublicSample(np.eye(2), np.array([0, 1]), 2)
     >>> def push(W, clip):  # in place of private rows and noise
     ...     return -clip * np.ones_like(W)
