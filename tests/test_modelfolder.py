@@ -8,9 +8,19 @@ import zipfile
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from dpadapt import AdaptationPipeline, DiscrepancyRegressor, Private
+from dpadapt import (
+    AdaMixClassifier,
+    AdaptationPipeline,
+    DiscrepancyRegressor,
+    NoisyGDClassifier,
+    Private,
+    ReweightingClassifier,
+    ReweightingRegressor,
+    baselines,
+)
 from dpadapt.modelfolder import ModelFolderError, load_model, save_model
 from dpadapt.privacy import Ledger
 
@@ -51,6 +61,49 @@ def test_round_trip(folder, model):
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert loaded.guarantee_ == model.guarantee_
     assert json.loads((folder / "guarantee.json").read_text())["epsilon"] <= 1.0
+
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 424242}
+OTHERS = {
+    "reweighting": ReweightingRegressor(**BUDGET),
+    "a choice": ReweightingRegressor(
+        **BUDGET, solver="statistics", selection="holdout", alpha=[0.0, 0.5]
+    ),
+    "classes": ReweightingClassifier(**BUDGET),
+    "adamix": AdaMixClassifier(**BUDGET, relation="add-remove", keep_trajectory=True, steps=5),
+    "many runs": AdaMixClassifier(**BUDGET, relation="add-remove", select={"clip": [0.3, 1.0]}),
+    "a filter": NoisyGDClassifier(**BUDGET, steps=8, individual_filter=2.0),
+    "a baseline": baselines.NoisyGradientClassifier(**BUDGET),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("with_private", [True, False])
+def test_round_trip_of_every_method(name, with_private, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpadapt.report._figures.as_data_uri", lambda figure: "data:,")
+    rng = np.random.default_rng(0)
+    X, T = rng.normal(size=(200, 3)), rng.normal(size=(901, 3))
+    y, z = X @ [1.0, 2.0, -1.0], T @ [1.0, 2.0, -1.0]
+    if not name.startswith(("reweighting", "a choice")):
+        names = np.array(["low", "mid", "high"])
+        y, z = (names[np.digitize(each, [-1.0, 1.0])] for each in (y, z))
+    model = clone(OTHERS[name]).fit(X, y, private=Private(T, z) if with_private else None)
+    folder = save_model(model, tmp_path / "model")
+    loaded = load_model(folder)
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    assert loaded.guarantee_ == model.guarantee_
+    with zipfile.ZipFile(folder / "model.skops") as archive:
+        content = b"".join(archive.read(each) for each in archive.namelist())
+    assert b"424242" not in content
+
+
+def test_a_network_is_refused_in_words(tmp_path):
+    torch = pytest.importorskip("torch")
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    model = ReweightingClassifier(**BUDGET, steps=2, module=torch.nn.Linear(2, 2))
+    with pytest.raises(ModelFolderError, match="such as a network of torch, does not fit"):
+        save_model(model.fit(X, X[:, 0] > 0), tmp_path / "model")
+    assert os.listdir(tmp_path) == []
 
 
 def test_nothing_else_is_left_beside_it(original):

@@ -9,8 +9,20 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import norm
+from sklearn.preprocessing import StandardScaler
 
-from dpadapt import DiscrepancyRegressor, Guarantee, Private
+from contracts import SECRET_TEXT, Secrets, everything_said, taped
+from dpadapt import (
+    AdaMixClassifier,
+    AdaptationPipeline,
+    DiscrepancyRegressor,
+    Guarantee,
+    NoisyGDClassifier,
+    Private,
+    ReweightingClassifier,
+    ReweightingRegressor,
+    baselines,
+)
 from dpadapt.modelfolder import save_model
 from dpadapt.privacy import Ledger, pld_epsilon
 from dpadapt.privacy.events import (
@@ -21,6 +33,7 @@ from dpadapt.privacy.events import (
     RandomStoppingEvent,
 )
 from dpadapt.report import ReportContext, write_report
+from dpadapt.report.coefficients import show_coefficients
 from dpadapt.report.curves import detection_limit, epsilon_curve
 
 HOSTILE = '<script>alert("x")</script> $\\frac{ & \n'
@@ -205,3 +218,357 @@ def test_epsilon_curve_passes_through_the_claim(model):
     deltas, epsilons = epsilon_curve(guarantee.events, guarantee.delta)
     at = np.interp(np.log(guarantee.delta), np.log(deltas), epsilons)
     assert at == pytest.approx(guarantee.epsilon, rel=1e-3)
+
+
+# every estimator of the library
+
+SIZE = 1747  # of the private sample: a secret under add-remove
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 3}
+NAMES, CLASSES = ["age", "income", "distance"], ["buy", "hold", "sell"]
+
+
+def network():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    layers = (torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
+    return ReweightingClassifier(**BUDGET, steps=5, module=torch.nn.Sequential(*layers))
+
+
+REGRESSORS = {
+    "discrepancy": lambda: DiscrepancyRegressor(**BUDGET, max_remaining=1.0),
+    "reweighting": lambda: ReweightingRegressor(**BUDGET),
+    "certified": lambda: ReweightingRegressor(**BUDGET, certificate=True),
+    "statistics": lambda: ReweightingRegressor(**BUDGET, solver="statistics"),
+    "holdout": lambda: ReweightingRegressor(
+        **BUDGET, solver="statistics", selection="holdout", alpha=[0.0, 0.5]
+    ),
+    "adassp": lambda: baselines.AdaSSPRegressor(**BUDGET),
+    "noisy gradient": lambda: baselines.NoisyGradientRegressor(**BUDGET),
+    "noisy sgd": lambda: baselines.NoisySGDRegressor(**BUDGET),
+    "perturbed": lambda: baselines.ObjectivePerturbationRegressor(**BUDGET),
+}
+REPLACED = {
+    "reweighted classes": lambda: ReweightingClassifier(**BUDGET),
+    "algorithm 2": lambda: ReweightingClassifier(**BUDGET, solver="gradient", steps=5),
+    "network": network,
+    "adamix": lambda: AdaMixClassifier(**BUDGET),
+    "filtered": lambda: AdaMixClassifier(**BUDGET, steps=40, individual_filter=4.0),
+    "theory": lambda: AdaMixClassifier(**BUDGET, solver="theory"),
+    "noisy gd": lambda: NoisyGDClassifier(**BUDGET),
+    "adassp classes": lambda: baselines.AdaSSPClassifier(**BUDGET),
+    "noisy gradient classes": lambda: baselines.NoisyGradientClassifier(**BUDGET),
+    "perturbed classes": lambda: baselines.ObjectivePerturbationClassifier(**BUDGET),
+}
+ADDED = {
+    "added adamix": lambda: AdaMixClassifier(**BUDGET, relation="add-remove"),
+    "added guess": lambda: AdaMixClassifier(**BUDGET, relation="add-remove", sample_size=2000),
+    "added algorithm": lambda: AdaMixClassifier(**BUDGET, relation="add-remove", solver="adamix"),
+    "added choice": lambda: AdaMixClassifier(
+        **BUDGET, relation="add-remove", steps=9, select={"clip": [0.3, 1.0]}
+    ),
+    "added filter": lambda: NoisyGDClassifier(
+        **BUDGET, relation="add-remove", steps=40, individual_filter=4.0
+    ),
+    "added noisy gd": lambda: NoisyGDClassifier(**BUDGET, relation="add-remove"),
+}
+PUBLIC_ONLY = {
+    "public": baselines.PublicOnlyRegressor,
+    "public classes": baselines.PublicOnlyClassifier,
+}
+CLASSIFIERS = {**REPLACED, **ADDED}
+EVERY = {**REGRESSORS, **CLASSIFIERS}
+
+
+def sample(n, seed, name):
+    """Rows with their labels: numbers, or three classes."""
+    X = np.random.default_rng(seed).normal(0.2, 1.0, size=(n, 3))
+    score = X @ [1.0, -2.0, 0.5] + 0.3 * X[:, 0] ** 2
+    if name not in REGRESSORS and name != "public":
+        score = np.array(CLASSES)[np.digitize(score, [-1.0, 1.0])]
+    return pd.DataFrame(X, columns=NAMES), score
+
+
+def private_sample(name, n=SIZE, seed=1):
+    """Rows and labels with secrets in them."""
+    X, y = sample(n, seed, name)
+    X.iloc[3, 1] = X.iloc[7, 0] = SENTINEL
+    if name in CLASSIFIERS:
+        y = y.astype(object)
+        y[5] = SECRET_TEXT
+    else:
+        y[5] = SENTINEL
+    return X, y
+
+
+def fit(name, rows=None, labels=None, wrap=lambda estimator: estimator):
+    X, y = sample(150, 0, name)
+    private = None if rows is None else Private(rows, labels)
+    with everything_said():
+        model = wrap({**EVERY, **PUBLIC_ONLY}[name]())
+        return model.fit(X, y, private=private)
+
+
+def page(model, folder, **context):
+    """The page without the time at which it was written."""
+    html = write_report(model, folder / "r.html", context=ReportContext(**context)).read_text()
+    return re.sub(r"written on [^.]*\.", "", html)
+
+
+def spoken(html):
+    """All that a reader of the page can see: its text, and the text in its figures."""
+    reader = Reader()
+    reader.feed(html)
+    drawn = [base64.b64decode(image["src"].partition(",")[2]).decode() for image in reader.images]
+    words = [word for figure in drawn for word in re.findall(r"<!-- (.*?) -->", figure)]
+    return " ".join([reader.text, *(image["alt"] for image in reader.images), *words])
+
+
+def traces_of_size(said):
+    spellings = (f"{SIZE}", f"{SIZE:,}", f"{SIZE / 1000}e+03", f"1 {SIZE % 1000}", f"{SIZE - 1:,}")
+    return [each for each in spellings if each in said]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Pages without figures, where they do not matter."""
+    monkeypatch.setattr("dpadapt.report._figures.as_data_uri", lambda figure: "data:,")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_private_estimator(name, tmp_path):
+    rows, labels = private_sample(name)
+    model = fit(name, rows, labels)
+    html = page(model, tmp_path)
+    said = spoken(html)
+    assert model.guarantee_.sentence in said
+    assert "Not for release." in said
+    assert ("labels not used" in said) == (name == "discrepancy")
+    assert ("private, with labels" in said) == (name != "discrepancy")
+    assert not re.search(r"\b(nan|inf|None)\b(?! comes from)", said)
+    for event in model.guarantee_.events:
+        assert event.label in said
+    if name in ADDED:
+        assert not traces_of_size(said)
+        assert "private, with labels secret" in said
+        assert "The number of private rows is a secret." in said
+        assert "counts as public" not in said
+    else:
+        assert f"{SIZE:,} only the releases" in said
+        assert "counts as public" in said
+    secrets = Secrets(rows)
+    secrets.check_text(said, "the page")
+    secrets.check_bytes(html.encode(), "the page")
+    if name not in REGRESSORS:
+        assert "classes 3 buy, hold, sell" in said
+
+
+@pytest.mark.parametrize("name", [*EVERY, *PUBLIC_ONLY])
+def test_every_estimator_without_private_rows(name, tmp_path, quick):
+    said = spoken(page(fit(name), tmp_path))
+    assert "no private row was used" in said
+    for words in ("What was released", "with labels –", "Not for release", "noise over clip"):
+        assert words not in said
+    assert re.search("public rows|on the public|of the public", said)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_every_estimator_in_a_pipeline(name, tmp_path, quick):
+    def wrap(estimator):
+        return AdaptationPipeline([("scale", StandardScaler())], estimator)
+
+    model = fit(name, *private_sample(name), wrap=wrap)
+    said = spoken(page(model, tmp_path))
+    assert type(model.estimator_).__name__ in said
+    assert "3 columns, 3 features after transformers" in said
+    if name != "network":
+        assert "income" in said
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_page_tells_nothing_but_what_was_released(name, tmp_path, quick):
+    """Other rows that get the same noisy answers must give the same page."""
+    with taped() as tape:
+        one = fit(name, *private_sample(name))
+    n = SIZE - 300 if name in ADDED else SIZE
+    with taped(tape):
+        two = fit(name, *private_sample(name, n, seed=2))
+    assert page(one, tmp_path) == page(two, tmp_path)
+
+
+def test_a_method_that_kept_the_number_of_rows_would_be_caught(tmp_path, quick):
+    model = fit("added guess", *private_sample("added guess"))
+    assert not traces_of_size(spoken(page(model, tmp_path)))
+    model.sample_size_ = SIZE
+    assert traces_of_size(spoken(page(model, tmp_path)))
+
+
+def test_facts_of_reweighting(tmp_path, quick):
+    model = fit("certified", *private_sample("certified"))
+    said, plan = spoken(page(model, tmp_path)), model.plan_
+    assert f"{100 * model.share_:.1f} % of the move was kept" in said
+    for fact in (f"horizon {plan.horizon:.4g}", f"steps {plan.steps}", f"clip {plan.clip:.4g}"):
+        assert fact in said
+    assert str(model.certificate_).splitlines()[0] in said
+    assert re.search(r"radius \(clipped gradient\) [\d.e+]+ a million times", said)
+    assert re.search(r"radius \(labelled second moment\) [\d.]+ longer than 99 %", said)
+    model.share_ = 0.0
+    assert "Nothing of the move was kept" in spoken(page(model, tmp_path))
+    model.share_ = 1.0
+    assert "All of the move was kept" in spoken(page(model, tmp_path))
+
+
+def test_facts_of_a_choice_on_a_holdout(tmp_path, quick):
+    model = fit("holdout", *private_sample("holdout"))
+    said = spoken(page(model, tmp_path))
+    assert f"chosen alpha {model.chosen_.alpha:.4g}" in said
+    assert "releases on separate parts of the rows" in said
+    assert "radius (candidate losses)" in said
+    assert "a million times" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("adamix", "the number of private rows, which counts as public"),
+        ("added guess", "2,000 a public guess by whoever fitted the model"),
+        ("added adamix", "a noisy count, released and charged for"),
+    ],
+)
+def test_facts_of_adamix(name, words, tmp_path, quick):
+    model = fit(name, *private_sample(name))
+    said = spoken(page(model, tmp_path))
+    assert words in said
+    assert f"rows counted on {model.sample_size_:,.0f}" in said
+    assert f"steps {model.n_steps_} noisy sums" in said
+    assert f"noise over clip {model.sigma_:.4g}" in said
+    assert f"noise of a score {model.plan_.kappa:.4g}" in said
+    assert "clip 0.5" in said
+    assert "radius (clipped gradients) 1 by construction: rows enter as directions" in said
+    assert "takes part until" not in said
+    assert "best of a secret" not in said
+
+
+def test_clips_that_change_are_told_as_a_range(tmp_path, quick):
+    model = fit("added algorithm", *private_sample("added algorithm"))
+    low, high = model.clips_.min(), model.clips_.max()
+    assert low < high
+    assert f"clip {low:.4g} to {high:.4g}" in spoken(page(model, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["filtered", "added filter"])
+def test_an_individual_filter_is_told(name, tmp_path, quick):
+    model = fit(name, *private_sample(name))
+    assert model.guarantee_.events[0].count == 10
+    said = spoken(page(model, tmp_path))
+    assert "40, at the price of 10" in said
+    assert "takes part until it is spent" in said
+
+
+def test_a_choice_by_random_stopping_is_told(tmp_path, quick):
+    model = fit("added choice", *private_sample("added choice"))
+    (event,) = model.guarantee_.events
+    said = spoken(page(model, tmp_path))
+    assert f"random number of runs, {event.mean_runs:.3g} on average" in said
+    assert "best of random runs: clipped gradients" in said
+    assert "9 a run" in said
+    assert f"chosen clip {model.selected_['clip']:.4g}" in said
+    assert "epsilon, second opinion (dp-accounting) no statement" in said
+
+
+def test_a_start_that_was_given_and_no_public_rows(tmp_path, quick):
+    rows, labels = private_sample("noisy gd")
+    start = np.ones((3, 3))
+    model = NoisyGDClassifier(**BUDGET, classes=CLASSES, start=start, steps=4)
+    with everything_said():
+        model.fit(private=Private(rows, labels))
+    said = spoken(page(model, tmp_path))
+    assert "start given weights that were given" in said
+    assert "directions are seen from zero" in said
+    given = NoisyGDClassifier(**BUDGET, start=start).fit(*sample(99, 0, "noisy gd"))
+    assert "of directions, as it was given." in spoken(page(given, tmp_path))
+
+
+def test_a_network_has_no_coefficients(tmp_path):
+    model = fit("network", *private_sample("network"))
+    html = page(model, tmp_path)
+    assert "network Sequential of torch, with 31 parameters" in spoken(html)
+    assert html.count("<img") == 2
+
+
+# coefficients
+
+
+def linear(d, c):
+    """A model of d features for c classes, without private rows."""
+    rng = np.random.default_rng(0)
+    y = np.arange(6 * c) % c
+    X = rng.normal(size=(6 * c, d)) + 3 * np.eye(c, d)[y]
+    return AdaMixClassifier(**BUDGET).fit(X, y)
+
+
+def lines(html):
+    """Lines of the table of coefficients, which is the last one."""
+    return html.rpartition("<tbody>")[2].count("<tr>")
+
+
+def test_a_heat_map_of_few_classes_and_features(tmp_path):
+    model = linear(5, 4)
+    html = page(model, tmp_path)
+    said = spoken(html)
+    assert "Heat map" in said
+    assert lines(html) == 4
+    for coefficient in model.coef_.ravel():
+        assert f" {coefficient:.2g} " in said
+    assert f"{np.linalg.norm(model.coef_[1]):.6g}" in said
+
+
+def test_lengths_of_many_classes_and_features(tmp_path):
+    model = linear(600, 30)
+    html = page(model, tmp_path)
+    said = spoken(html)
+    assert "The 20 largest of 30 classes" in said
+    assert "600 coefficients each" in said
+    assert lines(html) == 20
+    least = np.argmin(np.linalg.norm(model.coef_, axis=1))
+    assert f"{model.intercept_[least]:.6g}" not in said
+
+
+def test_the_largest_of_many_coefficients(tmp_path):
+    model = linear(3000, 2)
+    html = page(model, tmp_path)
+    assert "The 20 largest of 3,000 coefficients" in spoken(html)
+    assert lines(html) == 21  # and the intercept
+    order = np.argsort(-np.abs(model.coef_[0]))
+    assert f"feature {order[0] + 1}<" in html
+    assert f"feature {order[20] + 1}<" not in html
+    assert "change of score of" in spoken(html)
+
+
+@pytest.mark.parametrize("c", [2, 3])
+def test_hostile_classes_are_escaped(c, tmp_path):
+    names = np.array([HOSTILE, "$x", "b" * 500][:c])
+    rng = np.random.default_rng(0)
+    y = names[np.arange(60) % c]
+    model = ReweightingClassifier(epsilon=1.0, delta=1e-6).fit(rng.normal(size=(60, 2)), y)
+    reader = read(write_report(model, tmp_path / "r.html"))
+    assert "script" not in reader.tags
+    assert 'alert("x")' in reader.text
+
+
+def test_scales_of_features_order_the_bars():
+    X, y = sample(200, 0, "public")
+    model = ReweightingRegressor(epsilon=1.0, delta=1e-6).fit(X, y)
+    for scale, first in (((), "income"), ((9.0, 1.0, 0.1), "age")):
+        shown = show_coefficients(model, label="price", scale=scale)
+        axes = shown.figure.axes[0]
+        bars = dict(zip(axes.get_yticks(), axes.get_yticklabels(), strict=True))
+        assert bars[max(bars)].get_text() == first
+        assert shown.caption.startswith("All 3 coefficients of price")
+        assert ("public standard deviation" in axes.get_xlabel()) == bool(scale)
+
+
+def test_models_without_a_guarantee_are_refused(tmp_path):
+    model = baselines.NonPrivateRegressor().fit(np.eye(3), [1.0, 2.0, 3.0])
+    with pytest.raises(TypeError, match=r"model: a NonPrivateRegressor comes with no guarantee"):
+        write_report(model, tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()

@@ -80,7 +80,14 @@ def save_model(
 
     target = check_destination(folder, force=force)
     public = _without_secrets(model)
-    content = skops.io.dumps(public)
+    try:
+        content = skops.io.dumps(public)
+    except Exception as error:  # whatever a part that is no plain data provokes
+        raise ModelFolderError(
+            f"a {type(model).__name__} of these parts, such as a network of torch, does not fit "
+            f"into a model folder ({type(error).__name__}); store it by other means, with "
+            "guarantee_.to_json() beside it."
+        ) from None
     _check_types(_MODEL, content)
     target.parent.mkdir(parents=True, exist_ok=True)
     new = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))

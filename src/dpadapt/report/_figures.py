@@ -10,22 +10,26 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .wording import one_line
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 __all__ = [
     "as_data_uri",
+    "class_norms_figure",
     "coefficients_figure",
     "detection_figure",
     "epsilon_figure",
     "errors_figure",
+    "heat_map_figure",
     "weights_figure",
 ]
 
 BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#767676", "#222222"  # Okabe and Ito's
-_MOST_COEFFICIENTS = 25
-_LONGEST_NAME = 40
+_MOST_NUMBERS = 80  # cells of a heat map that are written out
+_MOST_LETTERS = 40  # of names side by side
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -114,18 +118,53 @@ def weights_figure(weights: NDArray[np.float64]) -> Figure:
     return figure
 
 
-def coefficients_figure(names: Sequence[str], sizes: NDArray[np.float64], scaled: bool) -> Figure:
-    """Coefficients, the largest ones first; ``scaled`` by public standard deviations or not."""
-    order = np.argsort(-np.abs(sizes), kind="stable")[:_MOST_COEFFICIENTS][::-1]
-    figure, axes = _blank(5.2, max(1.8, 0.9 + 0.26 * len(order)))
-    colours = [BLUE if sizes[i] >= 0 else ORANGE for i in order]
-    axes.barh(range(len(order)), sizes[order], color=colours, height=0.7)
-    axes.set_yticks(range(len(order)), [plain(names[i]) for i in order])
+def coefficients_figure(names: Sequence[str], sizes: NDArray[np.float64], what: str) -> Figure:
+    """Bars of coefficients, from the top down; ``what`` they are is written below."""
+    return _bars(names, sizes, "Coefficients of the model", what)
+
+
+def class_norms_figure(names: Sequence[str], norms: NDArray[np.float64]) -> Figure:
+    """Bars of the lengths of the coefficients of classes."""
+    return _bars(names, norms, "Coefficients of each class", "length of the class's coefficients")
+
+
+def heat_map_figure(
+    classes: Sequence[str], names: Sequence[str], sizes: NDArray[np.float64]
+) -> Figure:
+    """Coefficients of each class (across) and feature (down), blue above zero, orange below."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    across = [plain(each) for each in classes]
+    upright = sum(map(len, across)) > _MOST_LETTERS
+    room = 0.08 * max(map(len, across)) if upright else 0.0
+    figure, axes = _blank(5.2, max(2.2, 1.5 + 0.26 * len(names)) + room)
+    colours = LinearSegmentedColormap.from_list("signed", [ORANGE, "white", BLUE])
+    reach = float(np.abs(sizes).max()) or 1.0
+    cells = sizes.T
+    image = axes.imshow(cells, cmap=colours, vmin=-reach, vmax=reach, aspect="auto")
+    axes.set_xticks(range(len(across)), across, rotation=90 if upright else 0)
+    axes.set_yticks(range(len(names)), [plain(each) for each in names])
+    axes.grid(visible=False)
+    if cells.size <= _MOST_NUMBERS:
+        for (down, right), value in np.ndenumerate(cells):
+            ink = "white" if abs(value) > 0.6 * reach else INK
+            axes.text(right, down, f"{value:.2g}", ha="center", va="center", color=ink, size=8)
+    bar = figure.colorbar(image, ax=axes, label="coefficient")
+    bar.outline.set_visible(False)
+    _title(axes, "Coefficients of each class")
+    return figure
+
+
+def _bars(names: Sequence[str], sizes: NDArray[np.float64], title: str, what: str) -> Figure:
+    figure, axes = _blank(5.2, max(1.8, 0.9 + 0.26 * len(sizes)))
+    places = range(len(sizes))[::-1]  # the first on top
+    colours = [BLUE if size >= 0 else ORANGE for size in sizes]
+    axes.barh(places, sizes, color=colours, height=0.7)
+    axes.set_yticks(places, [plain(name) for name in names])
     axes.axvline(0, color=INK, lw=0.8)
     axes.grid(axis="y", visible=False)
-    unit = "public standard deviation" if scaled else "unit"
-    _title(axes, "Coefficients of the model")
-    axes.set_xlabel(f"change of prediction per {unit}")
+    _title(axes, title)
+    axes.set_xlabel(what)
     return figure
 
 
@@ -186,8 +225,7 @@ def plain(text: str) -> str:
     >>> print(plain("price in $ or \n$x^2$"))
     price in \$ or \$x^2\$
     """
-    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
-    short = line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
+    short = one_line(text)
     return short.replace("\\", "\\\\").replace("$", r"\$") if "$" in short else short
 
 

@@ -5,21 +5,24 @@ It is made from the fitted model alone, in which there is no private value.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dpadapt.privacy import Guarantee, pld_epsilon
-from dpadapt.privacy.events import Event, ParallelEvent, RandomStoppingEvent
+from dpadapt.privacy.events import RandomStoppingEvent
 
 from . import curves, wording
+from .coefficients import Shown, show_coefficients
+from .releases import list_releases
+from .sections import Story, story
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -67,16 +70,6 @@ class ReportContext:
     feature_scale: Sequence[float] = ()
 
 
-class Release(NamedTuple):
-    """One line of the table of releases."""
-
-    what: str
-    mechanism: str
-    sensitivity: str
-    noise: str
-    times: int
-
-
 def write_report(
     model: Any, path: str | os.PathLike[str], *, context: ReportContext | None = None
 ) -> Path:
@@ -85,7 +78,8 @@ def write_report(
     Parameters
     ----------
     model : estimator
-        Fitted, of this library, or an ``AdaptationPipeline``.
+        Fitted, with a guarantee: any private method of this library, a public-only one, or an
+        ``AdaptationPipeline``.
     path : path
         The HTML file to write.
     context : ReportContext, optional
@@ -107,6 +101,10 @@ def write_report(
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     check_is_fitted(model)
+    if not hasattr(model, "guarantee_"):
+        raise TypeError(
+            f"model: a {type(model).__name__} comes with no guarantee; there is nothing to report."
+        )
     environment = Environment(
         loader=PackageLoader("dpadapt.report", "."),
         autoescape=True,
@@ -128,45 +126,45 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
 
     estimator = getattr(model, "estimator_", model)
     guarantee: Guarantee = model.guarantee_
-    weights = np.asarray(estimator.weights_)
+    told = story(estimator, guarantee)
+    shown = show_coefficients(
+        model, label=context.label, scale=context.feature_scale, features=told.features
+    )
+    events, second = guarantee.events, pld_epsilon(guarantee.events, guarantee.delta)
     return {
         "context": context,
         "guarantee": guarantee,
         "version": dpadapt.__version__,
         "written": datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
         "method": type(estimator).__name__,
-        "adapted": estimator.adapted_,
-        "uniform": bool(np.ptp(weights) == 0),
-        "remaining": _ratio(estimator.discrepancy_, estimator.uniform_discrepancy_),
-        "public_rows": len(weights),
-        "columns": len(getattr(model, "feature_names_in_", ())) or model.n_features_in_,
-        "features": len(estimator.coef_),
-        "effective": 1 / float(np.sum(weights**2)),
+        "told": told,
+        "shown": shown,
+        "rows": _rows(guarantee),
+        "secret_size": bool(events) and guarantee.relation == "add-remove",
+        "columns": model.n_features_in_,
+        "features": estimator.n_features_in_ if estimator is not model else None,
         "relation": wording.RELATIONS[guarantee.relation],
         "noise": wording.NOISE[guarantee.noise],
-        "releases": list(_releases(guarantee.events)),
-        "second_opinion": pld_epsilon(guarantee.events, guarantee.delta),
-        "bounds": _bounds(guarantee, estimator.radius),
-        "strength": wording.strength(guarantee.epsilon) if guarantee.events else "",
+        "releases": list(list_releases(events, told.made)),
+        "repeated": any(isinstance(event, RandomStoppingEvent) for event in events),
+        "second_opinion": second if math.isfinite(second) else None,
+        "bounds": _bounds(guarantee, told),
+        "strength": wording.strength(guarantee.epsilon) if events else "",
         "false_alarms": _FALSE_ALARMS,
-        "detections": float(curves.detection_limit(guarantee.events, [_FALSE_ALARMS])[0]),
-        "coefficients": list(zip(_names(model), estimator.coef_, strict=True)),
-        "intercept": estimator.intercept_,
+        "detections": float(curves.detection_limit(events, [_FALSE_ALARMS])[0]),
         "results": _results(context),
-        "figures": _figures(model, estimator, weights, context),
+        "figures": _figures(estimator, guarantee, shown, context),
     }
 
 
 def _figures(
-    model: Any, estimator: Any, weights: NDArray[np.float64], context: ReportContext
+    estimator: Any, guarantee: Guarantee, shown: Shown | None, context: ReportContext
 ) -> dict[str, str]:
     from . import _figures as figures
 
-    scale = np.asarray(context.feature_scale, dtype=np.float64)
-    scaled = len(scale) == len(estimator.coef_)
-    coefficients = estimator.coef_ * scale if scaled else estimator.coef_
-    drawn = {"coefficients": figures.coefficients_figure(_names(model), coefficients, scaled)}
-    guarantee: Guarantee = model.guarantee_
+    drawn = {}
+    if shown is not None:
+        drawn["coefficients"] = shown.figure
     if guarantee.events:
         rates = np.linspace(0, 1, 201)
         claimed = (guarantee.delta, guarantee.epsilon)
@@ -174,58 +172,33 @@ def _figures(
         drawn["epsilon"] = figures.epsilon_figure(*curve, claimed)
         limit = curves.detection_limit(guarantee.events, rates)
         drawn["detection"] = figures.detection_figure(rates, limit)
-        drawn["weights"] = figures.weights_figure(weights)
+        if hasattr(estimator, "weights_"):
+            drawn["weights"] = figures.weights_figure(np.asarray(estimator.weights_))
     if context.results is not None:
         drawn["errors"] = figures.errors_figure(context.results, context.reference)
     return {name: figures.as_data_uri(figure) for name, figure in drawn.items()}
 
 
-def _releases(events: Sequence[Event]) -> Iterator[Release]:
-    """One line for each event; those within parallel or repeated ones are named after them."""
-    for event in events:
-        facts = event.to_dict()
-        yield Release(
-            what=event.label,
-            mechanism=wording.MECHANISMS.get(event.kind, event.kind),
-            sensitivity=wording.number(facts.get("sensitivity", facts.get("clip"))),
-            noise=wording.number(facts.get("scale")),
-            times=int(facts.get("count", 1)),
-        )
-        inner: tuple[Event, ...] = ()
-        if isinstance(event, ParallelEvent):
-            inner = tuple(each for branch in event.branches for each in branch)
-        elif isinstance(event, RandomStoppingEvent):
-            inner = event.base
-        for release in _releases(inner):
-            yield release._replace(what=f"{event.label}: {release.what}")
+def _rows(guarantee: Guarantee) -> str:
+    """Size of the private sample, if it is public."""
+    if not guarantee.events:
+        return "–"
+    size = guarantee.bounds.get("private rows")
+    return "secret" if size is None else wording.number(size)
 
 
-def _bounds(guarantee: Guarantee, radius: float | None) -> list[tuple[str, str, str]]:
+def _bounds(guarantee: Guarantee, told: Story) -> list[tuple[str, str, str]]:
     """Name, value and origin of every bound."""
-    given = "set by whoever fitted the model"
-    derived = "the longest public row, after scaling by public means and standard deviations"
     return [
         (
             name,
             wording.number(value),
-            (given if radius is not None else derived)
+            told.radii.get(name, told.radius)
             if name.startswith("radius")
             else "the size of the private sample, which counts as public",
         )
         for name, value in guarantee.bounds.items()
     ]
-
-
-def _names(model: Any) -> list[str]:
-    """Names of the features, as far as they are known."""
-    try:
-        names = model.transformer_.get_feature_names_out()
-    except (AttributeError, ValueError):
-        names = getattr(model, "feature_names_in_", None)
-    estimator = getattr(model, "estimator_", model)
-    if names is None or len(names) != len(estimator.coef_):
-        return [f"feature {i + 1}" for i in range(len(estimator.coef_))]
-    return [str(name) for name in names]
 
 
 def _results(context: ReportContext) -> list[dict[str, Any]]:
@@ -235,8 +208,3 @@ def _results(context: ReportContext) -> list[dict[str, Any]]:
     grouped = context.results.groupby(["setting", "method"], sort=False)["mse"]
     table = grouped.agg(["mean", "std", "count"]).reset_index()
     return [{str(key): value for key, value in row.items()} for row in table.to_dict("records")]
-
-
-def _ratio(part: float | None, whole: float | None) -> float | None:
-    """Share that remains; None where nothing was released to measure it on."""
-    return part / whole if part is not None and whole else None

@@ -5,7 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["MECHANISMS", "NOISE", "RELATIONS", "number", "short", "strength"]
+__all__ = [
+    "MECHANISMS",
+    "NOISE",
+    "RADII",
+    "RELATIONS",
+    "SOLVERS",
+    "number",
+    "one_line",
+    "percent",
+    "short",
+    "strength",
+]
+
+_LONGEST_NAME = 40
 
 MECHANISMS = {
     "gaussian": "Gaussian noise",
@@ -23,7 +36,31 @@ RELATIONS = {
     "row: one person's row replaced by any other row. The number of rows is the same in both, and "
     "counts as public.",
     "add-remove": "The guarantee compares the private sample with any other that has one row more "
-    "or less: one person's row added or taken away.",
+    "or less: one person's row added or taken away. The number of private rows is a secret.",
+}
+
+RADII = {
+    "given": "set by whoever fitted the model",
+    "longest": "the longest public row, after scaling by public means and standard deviations",
+    "quantile": "longer than 99 % of the public rows, after scaling by public means and standard "
+    "deviations",
+    "far": "a million times as long as public rows: it only keeps numbers finite. What one row "
+    "can do is bounded in the release itself, see its sensitivity",
+    "direction": "by construction: rows enter as directions from a public centre, of length 1",
+}
+
+SOLVERS = {
+    "gradient": "the gradient descent of Bassily, Cortes, Mao and Mohri (2023), which weighs rows "
+    "as it goes",
+    "profiled": "noisy gradient descent with the weights of rows in closed form",
+    "statistics": "least squares on one noisy matrix of moments",
+    "known-noise": "noisy gradient descent from the model of the public rows",
+    "mixing known-noise": "descent on the private loss, as far as the known noise allows",
+    "mixing adamix": "AdaMix (Golatkar et al. 2022, Algorithm 2): noisy gradient descent in which "
+    "public examples set the clip and join the sums",
+    "mixing theory": "AdaMix as its theorems have it (Golatkar et al. 2022, Algorithm 3): noisy "
+    "gradient descent that is held near the public model",
+    "noisy gradient descent": "noisy gradient descent (Golatkar et al. 2022, Algorithm 1)",
 }
 
 NOISE = {
@@ -78,3 +115,26 @@ def short(value: float) -> str:
     ('1e-06', '1')
     """
     return f"{value:.4g}"
+
+
+def percent(share: float) -> str:
+    """A share in per cent.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(1.0)
+    ('12.3 %', '100 %')
+    """
+    return f"{100 * share:.0f} %" if share in (0, 1) else f"{100 * share:.1f} %"
+
+
+def one_line(text: Any) -> str:
+    r"""Text on one line, not too long.
+
+    Examples
+    --------
+    >>> one_line("two \n  words"), len(one_line("w" * 500))
+    ('two words', 40)
+    """
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"

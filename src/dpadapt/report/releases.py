@@ -1,0 +1,70 @@
+"""The table of releases: what left the private sample, by which mechanism, how often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from dpadapt.privacy.events import Event, ParallelEvent, RandomStoppingEvent
+
+from .wording import MECHANISMS, number
+
+__all__ = ["Release", "list_releases"]
+
+
+class Release(NamedTuple):
+    """One line of the table.
+
+    Examples
+    --------
+    >>> Release("mean", "Gaussian noise", "1", "4", "1").times
+    '1'
+    """
+
+    what: str
+    mechanism: str
+    sensitivity: str
+    noise: str
+    times: str
+
+
+def list_releases(
+    events: Sequence[Event], made: Mapping[str, int] | None = None
+) -> Iterator[Release]:
+    """One line for each event; those within parallel or repeated ones are named after them.
+
+    Parameters
+    ----------
+    events : sequence of Event
+    made : mapping of str to int, optional
+        How often a release was made, by its label, where an individual filter made it more often
+        than it was charged for.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.events import GaussianEvent
+    >>> events = [GaussianEvent("gradients", 1.0, 9.0, count=25)]
+    >>> [release.times for release in list_releases(events, {"gradients": 100})]
+    ['100, at the price of 25']
+    """
+    for event in events:
+        facts = event.to_dict()
+        count = int(facts.get("count", 1))
+        often = (made or {}).get(event.label, count)
+        mechanism, suffix = MECHANISMS.get(event.kind, event.kind), ""
+        inner: tuple[Event, ...] = ()
+        if isinstance(event, ParallelEvent):
+            inner = tuple(each for branch in event.branches for each in branch)
+        elif isinstance(event, RandomStoppingEvent):
+            mechanism += f", {event.mean_runs:.3g} on average"
+            inner, suffix = event.base, " a run"
+        yield Release(
+            what=event.label,
+            mechanism=mechanism,
+            sensitivity=number(facts.get("sensitivity", facts.get("clip"))),
+            noise=number(facts.get("scale")),
+            times=f"{often:,}, at the price of {count:,}" if often > count else number(count),
+        )
+        for release in list_releases(inner, made):
+            what, times = f"{event.label}: {release.what}", release.times + suffix
+            yield release._replace(what=what, times=times)
