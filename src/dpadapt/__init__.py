@@ -10,6 +10,7 @@ from .privacy import BudgetExceeded, Guarantee, PrivacyError, Private
 
 if TYPE_CHECKING:
     from .discrepancy import DiscrepancyRegressor
+    from .kernels import InteractivePredictor, KernelClassifier, KernelRegressor
     from .mixing import AdaMixClassifier, NoisyGDClassifier
     from .pipeline import AdaptationPipeline
     from .reweighting import ReweightingClassifier, ReweightingRegressor
@@ -22,6 +23,9 @@ __all__ = [
     "BudgetExceeded",
     "DiscrepancyRegressor",
     "Guarantee",
+    "InteractivePredictor",
+    "KernelClassifier",
+    "KernelRegressor",
     "NoisyGDClassifier",
     "PrivacyError",
     "Private",
@@ -33,6 +37,9 @@ _WHERE = {
     "AdaMixClassifier": ".mixing",
     "AdaptationPipeline": ".pipeline",
     "DiscrepancyRegressor": ".discrepancy",
+    "InteractivePredictor": ".kernels",
+    "KernelClassifier": ".kernels",
+    "KernelRegressor": ".kernels",
     "NoisyGDClassifier": ".mixing",
     "ReweightingClassifier": ".reweighting",
     "ReweightingRegressor": ".reweighting",

@@ -48,7 +48,8 @@ def opened(state=None, *, resume=None, noise="secure", **options):
     if resume is None:
         (grant,) = session.plan(request)
     else:
-        grant = session.resume(request, *resume)
+        scale, events = resume
+        grant = session.resume(events, request, scale)
     answers = PathAnswers(session, grant, Oracle(session, gram, model), gram, 1, Points(), state)
     return answers, grant, session
 

@@ -20,6 +20,7 @@ from dpadapt.privacy.events import (
     PoissonGaussianEvent,
     PureEvent,
     RandomStoppingEvent,
+    UpdatesEvent,
     event_from_dict,
 )
 
@@ -36,6 +37,7 @@ EVERY_KIND = [
     ParallelEvent("folds", branches=((GAUSSIAN,), (PURE, GAUSSIAN), ())),
     ParallelEvent("nested", branches=((ParallelEvent("in", branches=((PURE,),)),), (PURE,))),
     RandomStoppingEvent("tuning", base=(GAUSSIAN, PURE), shape=0.5, gamma=0.1),
+    UpdatesEvent("answers", sensitivity=1.0, scale=50.0, count=7),
     ParallelEvent("deep", ((RandomStoppingEvent("t", (GAUSSIAN,), 1.0, 0.2), PURE),)),
 ]
 
@@ -57,7 +59,7 @@ def test_every_kind_is_in_the_round_trip():
     ours = [cls for cls in _subclasses(Event) if cls.__module__ == Event.__module__]
     kinds = {vars(cls)["kind"] for cls in ours if "kind" in vars(cls)}
     assert {event.kind for event in EVERY_KIND} == kinds
-    assert len(kinds) == 8
+    assert len(kinds) == 9
 
 
 def _subclasses(cls):
@@ -110,6 +112,7 @@ GOOD = {
     BoundedRangeEvent: {"sensitivity": 1.0, "scale": 1.0, "count": 1},
     PureEvent: {"epsilon": 1.0, "count": 1},
     PoissonGaussianEvent: {"clip": 1.0, "scale": 1.0, "rate": 0.5, "count": 1},
+    UpdatesEvent: {"sensitivity": 1.0, "scale": 1.0, "count": 1},
     RandomStoppingEvent: {"base": (GAUSSIAN,), "shape": 1.0, "gamma": 0.5},
 }
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, True, "1", None, 1j]

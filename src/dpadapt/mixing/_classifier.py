@@ -24,6 +24,7 @@ from .noisy_gd import NoisyGradients, Path, gradient_requests, open_gradients
 from .softmax import Array
 from .steps import steps_for_noise
 
+_FITTED = ("n_steps_", "sigma_", "sample_size_", "plan_", "clips_", "trajectory_", "selected_")
 _SCORE_SHARE = 0.3  # mu of the score of a candidate over mu of all its steps
 _MOST_NUMBERS = 1 << 28  # in a kept trajectory: two gigabytes
 
@@ -139,7 +140,7 @@ class UnitClassifier(LinearClassifier):
             found["guarantee_"] = session.guarantee
 
         # only now: a fit that was refused must not put its guarantee beside an earlier model
-        for name in ("n_steps_", "sigma_", "sample_size_", "plan_", "clips_", "trajectory_"):
+        for name in _FITTED:
             self.__dict__.pop(name, None)
         slopes, constants = units.linear(found.pop("weights"))
         if len(classes) == 2:  # one row of coefficients, as usual

@@ -22,8 +22,9 @@ from .paths import LazyPath
 from .secret_state import Remembered, SecretState
 from .session import Session
 
-__all__ = ["MachineAnswers", "Oracle", "PathAnswers", "Questions"]
+__all__ = ["Machine", "MachineAnswers", "Oracle", "PathAnswers", "Questions"]
 
+_START = b"start"  # of a machine that has not been asked yet
 _BITS = 12  # an answer is rounded to its noise over 2^12: its last digits must not betray it
 
 
@@ -50,6 +51,14 @@ class Oracle:
         The kernel.
     coefficients : Hidden
         Of shape (n, k): w* = sum of a_i phi(x_i), one column for each output.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Private
+    >>> session, gram = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6), Gram(np.inner, 1.0)
+    >>> model = session.derive(session.hide_gram(gram), lambda K: K[:, :1], "model")
+    >>> Oracle(session, gram, model)
+    Oracle()
     """
 
     __slots__ = ("_coefficients", "_factors", "_gram", "_session")
@@ -105,7 +114,7 @@ class _Answers(ABC):
         return np.array([self._known[key] for key in keys]).reshape(len(keys), -1)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._known.keys() - {_START})
 
     def close(self) -> None:
         """Close session and file."""
@@ -154,6 +163,22 @@ class PathAnswers(_Answers):
     outputs : int
     questions : Questions
     state : SecretState, optional
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Private, Request
+    >>> class Points:
+    ...     def encode(self, table):
+    ...         return [row.tobytes() for row in table.round(6)]
+    ...     def decode(self, texts):
+    ...         return np.array([np.frombuffer(text) for text in texts])
+    >>> session, gram = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6), Gram(np.inner, 1.0)
+    >>> model = session.derive(session.hide_gram(gram), lambda K: K[:, :1], "model")
+    >>> (grant,) = session.plan(Request("gaussian", "answers", 0.01))
+    >>> answers = PathAnswers(session, grant, Oracle(session, gram, model), gram, 1, Points())
+    >>> one, two = answers.ask(np.array([[0.2], [0.2]]))
+    >>> bool(one == two), len(answers)
+    (True, 1)
     """
 
     def __init__(
@@ -212,6 +237,27 @@ class MachineAnswers(_Answers):
     oracle : Oracle
     questions : Questions
     state : SecretState, optional
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Private
+    >>> class Always:  # a machine that never looks
+    ...     value = 0.0
+    ...     def ask(self, question):
+    ...         return self
+    ...     def dump(self):
+    ...         return b""
+    >>> class Texts:
+    ...     def encode(self, table):
+    ...         return [row.tobytes() for row in table]
+    ...     def decode(self, texts):
+    ...         return np.array([np.frombuffer(text) for text in texts])
+    >>> session, gram = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6), Gram(np.inner, 1.0)
+    >>> model = session.derive(session.hide_gram(gram), lambda K: K[:, :1], "model")
+    >>> oracle = Oracle(session, gram, model)
+    >>> answers = MachineAnswers(session, lambda score, source: Always(), oracle, Texts())
+    >>> answers.ask(np.array([[0.2]]))
+    array([[0.]])
     """
 
     def __init__(
@@ -224,6 +270,10 @@ class MachineAnswers(_Answers):
     ) -> None:
         self.machine = machine(lambda z: float(oracle._scores(z)[0, 0]), session._source)
         super().__init__(session, questions, state)
+        if state is not None and not len(state.since(0)):
+            with state.locked():  # its first noise is a secret too
+                state.append([Remembered(_START, b"", self.machine.dump(), b"")])
+                self._known[_START] = np.zeros(0)
 
     def _draw(self, keys: Sequence[bytes]) -> list[Remembered]:
         drawn = []

@@ -38,6 +38,7 @@ __all__ = [
     "PureEvent",
     "RandomStoppingEvent",
     "Relation",
+    "UpdatesEvent",
     "event_from_dict",
 ]
 
@@ -347,6 +348,42 @@ class RandomStoppingEvent(Event):
         return np.asarray(np.minimum(theorem(orders), higher[np.searchsorted(grid, orders)]))
 
 
+@dataclass(frozen=True, slots=True)
+class UpdatesEvent(Event):
+    """Rounds of Laplace noise, as many as are asked for, of which ``count`` change the model.
+
+    A round whose noisy value stays within a threshold tells that alone; the proof is in
+    :mod:`dpadapt.kernels.pinp`. No statement at delta = 0: any number of rounds may pass.
+
+    Examples
+    --------
+    >>> event = UpdatesEvent("answers", sensitivity=1.0, scale=100.0, count=10)
+    >>> float(event.renyi(np.array([2.0]))[0].round(5))  # about two pure releases a step
+    0.00203
+    """
+
+    kind: ClassVar[str] = "updates"
+    sensitivity: float
+    scale: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        Event.__post_init__(self)
+        _validate.non_negative("sensitivity", self.sensitivity)
+        _validate.positive("scale", self.scale)
+        _validate.count("count", self.count)
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Count * log(1 + (x + y - 1) / (1 - x)) / (alpha - 1), inf where x >= 1."""
+        e, a = self.sensitivity / self.scale, orders - 1
+        log_x = a * e - math.log1p(math.exp(-e))
+        finite = log_x < 0
+        half = np.where(finite, a * e / 2, 0.0)
+        excess = 2 * np.sinh(half) * (np.sinh(half) + math.tanh(e / 2) * np.cosh(half))
+        room = -np.expm1(np.where(finite, log_x, -1.0))
+        return np.where(finite, self.count * np.log1p(excess / room) / a, math.inf)
+
+
 def renyi_orders() -> FloatArray:
     """Grid of orders on which Renyi bounds are optimised: 1 + [1e-3, 1e6], log-spaced."""
     return np.asarray(1 + np.logspace(-3, 6, 3601))
@@ -397,6 +434,7 @@ _KINDS: dict[str, type[Event]] = {
         PoissonGaussianEvent,
         ParallelEvent,
         RandomStoppingEvent,
+        UpdatesEvent,
     )
 }
 

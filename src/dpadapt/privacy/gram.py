@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,12 @@ class Gram:
         """R."""
         return float(np.sqrt(self.squared_bound))
 
-    def table(self, blocks: Sequence[Table], labels: Sequence[FloatArray | None]) -> FloatArray:
+    def table(
+        self,
+        blocks: Sequence[Table],
+        labels: Sequence[FloatArray | None],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> FloatArray:
         """Rows [K(x_i, x_j) | K(x_i, z_t) | y_i], without y_i if labels are left out."""
         sizes = [block.shape[0] for block in blocks]
         ends = np.cumsum([0, *sizes])
@@ -75,6 +80,8 @@ class Gram:
                 out[ends[j] : ends[j + 1], rows] = values.T
             if width:
                 out[rows, n_rows : n_rows + width] = self._values(block, self.pool)
+            if progress is not None:
+                progress(int(ends[i + 1]), n_rows)
         self._scale(out, n_rows, width)
         if self.labels is not None:
             for i, given in enumerate(labels):

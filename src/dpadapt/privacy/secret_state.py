@@ -88,6 +88,7 @@ class SecretState:
                 "create table answers (number integer primary key, key blob not null unique, "
                 "question blob not null, secret blob not null, answer blob not null)"
             )
+            connection.execute("create table notes (name text primary key, note blob not null)")
             connection.execute("insert into facts values (?)", (_text(facts),))
         return cls(connection, file, facts)
 
@@ -139,6 +140,15 @@ class SecretState:
         self._connection.executemany(
             "insert into answers (key, question, secret, answer) values (?, ?, ?, ?)", answers
         )
+
+    def note(self, name: str, note: bytes) -> None:
+        """Write down something once, for good."""
+        self._connection.execute("insert into notes values (?, ?)", (name, note))
+
+    def recall(self, name: str) -> bytes | None:
+        """What was written down under a name, or None."""
+        row = self._connection.execute("select note from notes where name = ?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
 
     def close(self) -> None:
         """Close the file."""

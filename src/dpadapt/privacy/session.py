@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate, mechanisms
+from . import _validate, ball_sampler, mechanisms
 from ._cells import quiet
 from .calibration import calibrate
 from .cleaning import RowMap
@@ -245,7 +245,7 @@ class Session:
         with quiet():
             try:
                 blocks = list(self._rows.blocks())
-                value = gram.table([X for X, _ in blocks], [y for _, y in blocks])
+                value = gram.table([X for X, _ in blocks], [y for _, y in blocks], self._progress)
             except Exception as error:
                 failure = unreadable(error)
         if failure is not None:  # out here, so that it does not carry the first error along
@@ -400,7 +400,19 @@ class Session:
             budget.charge(events, self._label)
         self._events = events
 
-    def resume(self, request: Request, scale: float, events: tuple[Event, ...]) -> Grant:
+    def charge(self, *events: Event) -> None:
+        """Charge for an interactive mechanism that has calibrated its own noise.
+
+        Raises if the events would pass the session's budget. They are all that it may spend.
+        """
+        stated = tuple(replace(event, relation=self.relation) for event in events)
+        if compose_epsilon(stated, self.delta) > self.epsilon * (1 + 1e-9):
+            raise PrivacyError("the events cost more than the session may spend.")
+        self._charge(stated)
+
+    def resume(
+        self, events: tuple[Event, ...], request: Request | None = None, scale: float = 0.0
+    ) -> Grant | None:
         """Go on with an interactive mechanism whose charge was made, and is on disk.
 
         Nothing is charged: only for answers from the noise that was drawn then
@@ -409,7 +421,12 @@ class Session:
         if self._events is not None:
             raise PrivacyError("the session's budget is planned already; one plan a session.")
         self._events = events
-        return self._grant_of(request, scale)
+        return None if request is None else self._grant_of(request, scale)
+
+    @property
+    def source(self) -> NoiseSource:
+        """Noise, for who must state events before anything is drawn."""
+        return self._source
 
     def spend(self, grant: Grant) -> float:
         """Use up a grant for a mechanism that keeps its own count of answers; gives its scale."""
@@ -479,6 +496,22 @@ class Session:
         value = self._open(grant, "noisy-argmin", hidden, function, stated=True)
         with quiet():
             return mechanisms.noisy_argmin(self._source, value, grant.scale)
+
+    def ball_exponential(
+        self, grant: Grant, hidden: Hidden, function: Function, radius: float
+    ) -> FloatArray:
+        """Choose a point z of a ball with density proportional to exp(|<z, v>| / scale).
+
+        v is the function's value. An exponential mechanism: the grant is of "noisy-argmin", its
+        sensitivity that of score differences, 2 * radius * |v - v'|.
+        """
+        if self._source.name == "exact":
+            raise PrivacyError(
+                "the exact sampler of a ball works in float64; use noise='secure', or a pool."
+            )
+        value = self._open(grant, "noisy-argmin", hidden, function, stated=True)
+        with quiet():
+            return ball_sampler.draw(self._source.uniform, value, grant.scale, radius)
 
     def laplace_argmin(self, grant: Grant, hidden: Hidden, function: Function | None = None) -> int:
         """Choose the least of scores with Laplace noise (report-noisy-min); only the index."""
