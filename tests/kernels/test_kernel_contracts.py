@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from baselines.baseline_contracts import ClassificationContract, RegressionContract, given
 from dpadapt import KernelClassifier, KernelRegressor
@@ -26,6 +27,7 @@ class TestPolynomialFeatures(ThinClassifier):
     make = given(KernelClassifier, {"kernel": "polynomial", "degree": 2})
 
 
+@pytest.mark.slow
 class TestThreeClasses(ThinClassifier):
     make = given(KernelClassifier, SMALL)
 
@@ -38,6 +40,7 @@ class TestThreeClasses(ThinClassifier):
         return np.digitize(finite @ [1.0, -1.0, 0.5], [-1.0, 1.0]).astype(float)
 
 
+@pytest.mark.slow
 class TestOneAgainstRest(TestThreeClasses):
     make = given(KernelClassifier, {**SMALL, "loss": "hinge", "multiclass": "one-vs-rest"})
 
@@ -46,10 +49,12 @@ class TestGaussianTDDL(ThinRegressor):
     make = given(KernelRegressor, {**SMALL, "release": "tddl"})
 
 
+@pytest.mark.slow
 class TestLaplaceTDDL(ThinRegressor):
     make = given(KernelRegressor, {"n_components": 5, "release": "tddl", "calibration": "laplace"})
 
 
+@pytest.mark.slow
 class TestTDIL(ThinClassifier):
     make = given(KernelClassifier, {**SMALL, "release": "tdil"})
     # with so few rows no noisy difference passes the threshold: the answer is zero, always
@@ -57,6 +62,7 @@ class TestTDIL(ThinClassifier):
     test_other_seeds_give_other_answers = None
 
 
+@pytest.mark.slow
 class TestLinearTDIL(ThinClassifier):
     make = given(KernelClassifier, {"kernel": "linear", "release": "tdil"})
     # points of a ball are drawn from uniform numbers, not from a noise that is added
@@ -65,9 +71,11 @@ class TestLinearTDIL(ThinClassifier):
     test_other_seeds_give_other_answers = None
 
 
+@pytest.mark.slow
 class TestNystroem(ThinRegressor):
     make = given(KernelRegressor, {**SMALL, "features": "nystroem"})
 
 
+@pytest.mark.slow
 class TestFourier(ThinRegressor):
     make = given(KernelRegressor, {**SMALL, "features": "fourier", "loss": "epsilon-insensitive"})

@@ -165,8 +165,8 @@ class InteractivePredictor(BaseEstimator):
         return self._open(X, y, private, resume=True)
 
     def _open(self, X: Any, y: Any, private: Any, *, resume: bool) -> Self:
+        self._check(self.estimator)
         model = clone(self.estimator)
-        self._check(model)
         options = session_options(model)
         model._check()
         rows, labels = model._public(X, y)
