@@ -14,9 +14,14 @@ from sklearn.datasets import load_digits
 
 from contracts import everything_said, releases, taped
 from dpadapt import AdaMixClassifier, AdaptationPipeline, NoisyGDClassifier, Private
-from dpadapt.mixing import adamix, unsafe_individual_losses
+from dpadapt.mixing import adamix, known_noise, unsafe_individual_losses
 from dpadapt.mixing.features import PublicSample, UnitRows
-from dpadapt.mixing.known_noise import affordable_noise, plan_horizon
+from dpadapt.mixing.known_noise import (
+    affordable_noise,
+    margins_of,
+    plan_horizon,
+    unseen_margins,
+)
 from dpadapt.mixing.noisy_gd import NoisyGradients, Path
 from dpadapt.mixing.public_phase import class_energy, few_shot, one_pass, penalised
 from dpadapt.mixing.softmax import gradient
@@ -368,6 +373,31 @@ def test_a_sure_public_model_gets_less_noise():
     model = make(steps=100, start=np.eye(3)).fit(X, y, private=Private(T, t))
     assert model.plan_.kappa < 0.5
     assert model.score(T, t) > 0.99
+
+
+def test_margins_are_those_of_models_that_have_not_seen_the_row():
+    """Labels drawn at random: a model that has seen a row knows it, one that has not does not."""
+    rng = np.random.default_rng(0)
+    rows = UnitRows.of(rng.normal(size=(60, 40)), np.arange(60) % 2, 2).rows(
+        rng.normal(size=(60, 40))
+    )
+    public = PublicSample(rows, rng.permutation(np.arange(60) % 2), 2)
+    seen = margins_of(public, penalised(public))
+    unseen = unseen_margins(public)
+    assert np.mean(seen < 0) < 0.15
+    assert np.mean(unseen < 0) > 0.25
+    assert unseen_margins(public.part([0, 1])) is None or len(unseen) == 60
+    one_each = PublicSample(rows[:2], np.array([0, 1]), 2)
+    assert unseen_margins(one_each) is None
+
+
+def test_the_cap_reaches_the_plan(monkeypatch):
+    given = []
+    monkeypatch.setattr(known_noise, "affordable_noise", lambda m: given.append(m) or 0.123)
+    X, y, T, t = problem(n=20_000)
+    model = make(epsilon=8.0).fit(X, y, private=Private(T, t))
+    assert model.plan_.kappa == 0.123
+    assert given[0].shape == (len(X),)  # of all public rows
 
 
 def test_class_energy_is_unbiased():

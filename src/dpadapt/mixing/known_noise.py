@@ -147,7 +147,7 @@ def unseen_margins(public: PublicSample) -> Array | None:
     True
     """
     counts = np.bincount(public.codes, minlength=public.classes)
-    if counts[counts > 0].min(initial=0) < 2:
+    if not len(public) or counts[counts > 0].min() < 2:
         return None
     part = np.zeros(len(public), dtype=int)
     for code in np.flatnonzero(counts):
