@@ -74,6 +74,31 @@ _CHECKSUMS = {
     "amazon_reviews/kitchen_train.svmlight.gz": (
         "a7c6491d2b917bca70968b9ea0a45d9cbf07717a00fc17224ceadbf2d473151e"
     ),
+    "covtype/covtype_15120.csv.gz": (
+        "4c6b0be9a12c1843b5484fe8020a138bfbdbe1401470a9ce70aafe710145efdc"
+    ),
+    "mnist_usps/mnist_usps.npz": "2970847e776ade2e1a0a3e34023f6a882b8b0210128fbd195c0fff2be0b27bd1",
+    "office_caltech10/googlenet1024/amazon.mat": (
+        "bae9ee6e8f7ca305120dd970f2c90471f4ef8dda4cb2ad2404c38bb26cb56ba9"
+    ),
+    "office_caltech10/googlenet1024/dslr.mat": (
+        "5f7c6211581f846b7b5534429fb62bfb7e490e88aacfc8bee97eb0b0224dbd89"
+    ),
+    "office_caltech10/googlenet1024/webcam.mat": (
+        "57774bbdf97433b5fb5a6333e302f077444c069537138b60ef417f48ee65d296"
+    ),
+    "office_caltech10/surf/amazon.mat": (
+        "df32548b994e18d364c99e1f317e1fae100597259f0423a41b90f4f68187bb1f"
+    ),
+    "office_caltech10/surf/caltech10.mat": (
+        "4f9334c8ced489d5054de97a5fd51a61f017f3bcd1f38c9a85c6d78cb9d7bda5"
+    ),
+    "office_caltech10/surf/dslr.mat": (
+        "44d673c68e1d07b837893aa74dba3b986e4a6cc3fd66f0dd357683bdef059216"
+    ),
+    "office_caltech10/surf/webcam.mat": (
+        "a6a9c78b4b7181dfbb58bcfd351d4ebd737f171c31247b8884948aa156d3f700"
+    ),
 }
 _SOURCES = {
     "wind": "the data set `wind` of the R package gstat (data/wind.rda), saved as CSV",
@@ -84,6 +109,9 @@ _SOURCES = {
     "german_credit": "UCI data set 573, South German Credit",
     "speaker_accent": "UCI data set 518, Speaker Accent Recognition",
     "amazon_reviews": "the multi-domain sentiment data of Blitzer et al. 2007, as 5,000 counts",
+    "covtype": "15,120 rows of UCI data set 31, Covertype, as Kaggle's train.csv",
+    "mnist_usps": "2,000 digits of MNIST and 1,800 of USPS (MNIST_vs_USPS.mat), saved as npz",
+    "office_caltech10": "SURF and GoogLeNet features of Office-Caltech 10 (Gong et al. 2012)",
 }
 
 
