@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 RELEASES = ("gaussian-process", "tddl", "tdil")
 CALIBRATIONS = ("gaussian", "laplace", "paper")
 _FITTED = (
-    *("setup_", "penalty_", "coef_", "dual_coef_"),
+    *("setup_", "penalty_", "feature_coef_", "dual_coef_"),
     *("pool_", "guarantee_", "classes_", "label_range_"),
 )
 _PUBLIC_PENALTY = 1e-3  # over R^2, where there is no noise to hide
@@ -219,7 +219,7 @@ class KernelModel(BaseEstimator):
         targets = task.targets(self._codes(labels))
         if setup.features is not None:
             W = setup.solve(setup.features(setup.rows(rows)), targets, task.loss, penalty)
-            return {"coef_": W, "guarantee_": Guarantee()}
+            return {"feature_coef_": W, "guarantee_": Guarantee()}
         a = setup.solve(setup.values(rows, rows), targets, task.loss, penalty)
         return {"dual_coef_": a, "pool_": rows, "guarantee_": Guarantee()}
 
@@ -232,9 +232,9 @@ class KernelModel(BaseEstimator):
     ) -> dict[str, Any]:
         facts = setup.facts(task.loss, penalty, session.n_rows, task.columns)
         if setup.features is not None and self.release == "gaussian-process":
-            return {"coef_": self._release_weights(session, setup, task, penalty, facts)}
+            return {"feature_coef_": self._release_weights(session, setup, task, penalty, facts)}
         if self._by_ball(setup, task):
-            return {"coef_": self._release_by_ball(session, setup, task, penalty, facts)}
+            return {"feature_coef_": self._release_by_ball(session, setup, task, penalty, facts)}
         points = self._pool_points(rows)
         pool = Pool.of(setup.values(points, points))
         hidden = self._predictions(session, setup, task, points, penalty)
@@ -412,6 +412,6 @@ class KernelModel(BaseEstimator):
             X = validate_data(self, X, dtype=np.float64, reset=False)
         elif not hasattr(X, "shape"):
             X = np.asarray(X)
-        if self.setup_.features is not None and hasattr(self, "coef_"):
-            return np.asarray(self.setup_.features(self.setup_.rows(X)) @ self.coef_)
+        if self.setup_.features is not None and hasattr(self, "feature_coef_"):
+            return np.asarray(self.setup_.features(self.setup_.rows(X)) @ self.feature_coef_)
         return np.asarray(self.setup_.values(X, self.pool_) @ self.dual_coef_)

@@ -29,7 +29,7 @@ from .losses import Loss
 Array = NDArray[np.float64]
 
 FEATURES = ("auto", "none", "linear", "polynomial", "fourier", "nystroem")
-_QUANTILE = 0.99  # of public norms: the radius, where none is given
+_QUANTILE = 0.5  # of public norms: the radius, where none is given; rows beyond it are shrunk
 _EXPLICIT = 5000  # features up to which exact ones are made
 _LARGEST_GRAM = 10_000  # private rows up to which the kernel matrix is
 _LEAST_PENALTY = 1e-4  # over R^2

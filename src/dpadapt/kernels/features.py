@@ -261,6 +261,8 @@ def _one(kernel: Callable[[Any, Any], Any], a: Any, b: Any) -> float:
 
 
 def _own_values(kernel: Callable[[Any, Any], Any], A: Any) -> Array:
+    if hasattr(kernel, "diagonal"):
+        return np.nan_to_num(np.asarray(kernel.diagonal(A), dtype=np.float64))
     ones = (_one(kernel, A[i : i + 1], A[i : i + 1]) for i in range(_length(A)))
     return np.nan_to_num(np.fromiter(ones, dtype=np.float64, count=_length(A)), posinf=0.0)
 

@@ -45,8 +45,8 @@ class KernelRegressor(RegressorMixin, KernelModel):
         R^2, bound on K(x, x), for kernels of one's own and precomputed ones; longer feature vectors
         are scaled down to it.
     radius : float, optional
-        Bound on a row in standardised columns; longer rows are shrunk. By default the 99% quantile
-        of the public norms.
+        Bound on a row in standardised columns; longer rows are shrunk. By default the median of
+        the public norms: a bound that few rows come near makes the kernel flat.
     penalty : float, optional
         lambda, of half the squared norm. By default so that a prediction carries a small, known
         noise.
@@ -76,7 +76,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
     ----------
     dual_coef_ : ndarray of shape (T, 1)
         Coefficients of the pool's points; or
-    coef_ : ndarray of shape (D, 1)
+    feature_coef_ : ndarray of shape (D, 1)
         those of explicit features.
     pool_ : array of shape (T, d)
     penalty_ : float

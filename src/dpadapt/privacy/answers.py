@@ -74,11 +74,11 @@ class Oracle:
         if rows is None:
             raise PrivacyError("the session is closed; open a new one.")
         if self._factors is None:
-            self._factors = [self._gram.factors(block) for block, _ in rows.blocks()]
+            self._factors = [self._gram.factors(block) for block, _ in rows.long_blocks()]
         own = self._gram.factors(questions)
         out = np.zeros((questions.shape[0], a.shape[1]))
         done = 0
-        for (block, _), factors in zip(rows.blocks(), self._factors, strict=True):
+        for (block, _), factors in zip(rows.long_blocks(), self._factors, strict=True):
             values = self._gram.between(block, questions, factors, own)
             out += values.T @ a[done : done + len(factors)]
             done += len(factors)

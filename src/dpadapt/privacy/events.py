@@ -349,7 +349,7 @@ class RandomStoppingEvent(Event):
 
 
 @dataclass(frozen=True, slots=True)
-class UpdatesEvent(Event):
+class UpdatesEvent(_NoisyEvent):
     """Rounds of Laplace noise, as many as are asked for, of which ``count`` change the model.
 
     A round whose noisy value stays within a threshold tells that alone; the proof is in
@@ -363,15 +363,6 @@ class UpdatesEvent(Event):
     """
 
     kind: ClassVar[str] = "updates"
-    sensitivity: float
-    scale: float
-    count: int = 1
-
-    def __post_init__(self) -> None:
-        Event.__post_init__(self)
-        _validate.non_negative("sensitivity", self.sensitivity)
-        _validate.positive("scale", self.scale)
-        _validate.count("count", self.count)
 
     def renyi(self, orders: FloatArray) -> FloatArray:
         """Count * log(1 + (x + y - 1) / (1 - x)) / (alpha - 1), inf where x >= 1."""

@@ -73,6 +73,10 @@ class RowSource(ABC):
     def coded(self, classes: Any) -> RowSource:
         """Return the same rows, each label replaced by its place among the classes."""
 
+    def long_blocks(self) -> Iterator[Block]:
+        """Rows in order, in blocks that nobody turns into dense arrays."""
+        return self.blocks()
+
     @property
     def block_rows(self) -> int:
         """Rows of one block."""
@@ -131,8 +135,14 @@ class SparseRows(RowSource):
     coded = MemoryRows.coded
 
     def blocks(self) -> Iterator[Block]:
-        for start in range(0, self.n_rows, self.block_rows):
-            cut = slice(start, start + self.block_rows)
+        return self._cut(self.block_rows)
+
+    def long_blocks(self) -> Iterator[Block]:
+        return self._cut(BLOCK_ROWS)
+
+    def _cut(self, size: int) -> Iterator[Block]:
+        for start in range(0, self.n_rows, size):
+            cut = slice(start, start + size)
             yield self._X[cut], None if self._y is None else self._y[cut]
 
 

@@ -244,7 +244,7 @@ class Session:
         failure = None
         with quiet():
             try:
-                blocks = list(self._rows.blocks())
+                blocks = list(self._rows.long_blocks())
                 value = gram.table([X for X, _ in blocks], [y for _, y in blocks], self._progress)
             except Exception as error:
                 failure = unreadable(error)
