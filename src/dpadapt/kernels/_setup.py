@@ -29,7 +29,8 @@ from .losses import Loss
 Array = NDArray[np.float64]
 
 FEATURES = ("auto", "none", "linear", "polynomial", "fourier", "nystroem")
-_QUANTILE = 0.5  # of public norms: the radius, where none is given; rows beyond it are shrunk
+_BOUNDED = ("rbf", "laplacian", "cosine", "chi2")  # K(x, x) is at most 1, however long a row is
+_FAR = 0.99  # quantile of public norms beyond which rows are shrunk, for bounded kernels
 _EXPLICIT = 5000  # features up to which exact ones are made
 _LARGEST_GRAM = 10_000  # private rows up to which the kernel matrix is
 _LEAST_PENALTY = 1e-4  # over R^2
@@ -115,7 +116,7 @@ def make_setup(estimator: Any, X: Any, n_rows: int) -> Setup:
     kernel = resolve_kernel(
         estimator.kernel,
         radius=length,
-        gamma=estimator.gamma,
+        gamma=_gamma(estimator, cleaning, X),
         degree=estimator.degree,
         coef0=estimator.coef0,
         bound=estimator.bound,
@@ -130,10 +131,23 @@ def _cleaning(estimator: Any, X: Array) -> Cleaning:
     center, scale = public_scaling(X)
     radius = estimator.radius
     if radius is None:
+        # a bound that few rows come near makes a polynomial flat; but in few dimensions norms
+        # spread by themselves, and a bound in their middle would cut half of the rows
+        far = _FAR if estimator.kernel in _BOUNDED else 0.5 + 0.49 / X.shape[1]
         norms = np.linalg.norm((X - center) / scale, axis=1)
-        radius = float(np.quantile(norms, _QUANTILE)) or 1.0
+        radius = float(np.quantile(norms, far)) or 1.0
     constant = 1.0 if estimator.kernel == "linear" else 0.0
     return Cleaning(validate.positive("radius", radius), center, scale, constant)
+
+
+def _gamma(estimator: Any, cleaning: Cleaning | None, X: Any) -> float | None:
+    """Width of a bounded kernel: by the median of the public norms, unless it is given."""
+    if estimator.gamma is not None or cleaning is None or estimator.kernel not in _BOUNDED:
+        return estimator.gamma
+    if estimator.kernel == "chi2":
+        return None
+    middle = float(np.median(np.linalg.norm(cleaning(X, None)[0], axis=1))) or 1.0
+    return 1 / middle if estimator.kernel == "laplacian" else 1 / middle**2
 
 
 def _features(estimator: Any, setup: Setup, X: Any, n_rows: int) -> Any:
@@ -155,7 +169,7 @@ def _features(estimator: Any, setup: Setup, X: Any, n_rows: int) -> Any:
         raise ValueError(f"features={kind!r} are those of kernel={wanted[kind][-1]!r}.")
     if kind == "linear":
         return LinearFeatures(width, length)
-    gamma = estimator.gamma if estimator.gamma is not None else 1 / length**2
+    gamma = setup.kernel.gamma
     if kind == "polynomial":
         return PolynomialFeatures(width, length, estimator.degree, gamma, estimator.coef0)
     return FourierFeatures(width, gamma, estimator.n_components)

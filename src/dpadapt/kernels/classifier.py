@@ -42,7 +42,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         "linear", "polynomial", "rbf", "laplacian", "cosine", "chi2", "precomputed", or a function
         of two tables of rows (numbers, texts) that gives the matrix of their values.
     gamma : float, optional
-        In standardised columns; by default one over the squared radius.
+        In standardised columns; by default one over the squared median (of public norms), or
+        radius for "polynomial".
     degree : int, default=3
     coef0 : float, default=1.0
         Of "polynomial".
@@ -50,8 +51,9 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         R^2, bound on K(x, x), for kernels of one's own and precomputed ones; longer feature vectors
         are scaled down to it.
     radius : float, optional
-        Bound on a row in standardised columns; longer rows are shrunk. By default the median of
-        the public norms: a bound that few rows come near makes the kernel flat.
+        Bound on a row in standardised columns; longer rows are shrunk. By default the 99% quantile
+        of the public norms for kernels that are bounded anyway; else nearer to their median, the
+        more columns there are.
     penalty : float, optional
         lambda, of half the squared norm. By default so that a prediction carries a small, known
         noise.
