@@ -388,6 +388,7 @@ class EstimatorContract(ABC):
     least_spent = 0.9  # part of epsilon that a fit spends at least
     releases_all = True  # whether a fit makes every release that it charged for
     progress_end: int | None = None  # steps that a progress bar counts; None if it counts rows
+    chosen_from = 0  # answers among which chance chooses, if they are few: two may then coincide
 
     @abstractmethod
     def make(
@@ -782,12 +783,13 @@ class EstimatorContract(ABC):
     def test_secure_noise_is_never_repeated(self):
         made = []
         with taped() as tape:
-            for _ in range(3):
+            for _ in range(12 if self.chosen_from else 3):
                 np.random.seed(0)  # noqa: NPY002
                 model = self.fit(self.make(noise="secure", random_state=None), self.private())
                 made.append(self.answers(model))
-        assert not np.array_equal(made[0], made[1])
-        assert not np.array_equal(made[1], made[2])
+        different = len({np.asarray(each).tobytes() for each in made})
+        # one of few answers comes up twice by chance, but not twelve times
+        assert different > 1 if self.chosen_from else different == 3
         drawn = [np.asarray(draw.answer).tobytes() for draw in releases(tape)]
         first = [d for d in releases(tape) if d.mechanism.startswith("add_")]
         assert not first or len(set(drawn)) > 1

@@ -45,6 +45,7 @@ class TestMirrorDescentOnTheGradient(SolverContract):
 
 
 class TestSingleStage(SolverContract):
+    chosen_from = 5  # iterates, of which one is selected
     solver: ClassVar[dict] = {"solver": "single-stage", "steps": 5, "mu": 2.0, "iterate": "select"}
 
 
