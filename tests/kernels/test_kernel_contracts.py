@@ -23,6 +23,7 @@ class TestRegressor(RegressionContract):
     make = given(KernelRegressor, SMALL)
 
 
+@pytest.mark.slow
 class TestPolynomialFeatures(ThinClassifier):
     make = given(KernelClassifier, {"kernel": "polynomial", "degree": 2})
 
@@ -45,6 +46,7 @@ class TestOneAgainstRest(TestThreeClasses):
     make = given(KernelClassifier, {**SMALL, "loss": "hinge", "multiclass": "one-vs-rest"})
 
 
+@pytest.mark.slow
 class TestGaussianTDDL(ThinRegressor):
     make = given(KernelRegressor, {**SMALL, "release": "tddl"})
 

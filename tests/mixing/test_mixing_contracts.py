@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from baselines.baseline_contracts import ClassificationContract, given
 from dpadapt import AdaMixClassifier, NoisyGDClassifier
@@ -28,6 +29,7 @@ class TestContract(ClassificationContract):
     make = given(AdaMixClassifier, {"steps": 10})
 
 
+@pytest.mark.slow
 class TestContractThreeClasses(ThreeClasses):
     make = given(AdaMixClassifier, {"steps": 10})
     test_noise_has_the_scale_that_it_claims = None  # the same code as for two classes
@@ -41,6 +43,7 @@ class TestContractGradientSpan(ThreeClasses):
     make = given(AdaMixClassifier, {"solver": "adamix", "projection": "gradients", "steps": 4})
 
 
+@pytest.mark.slow
 class TestContractClipFirst(ThreeClasses):
     make = given(
         AdaMixClassifier,
@@ -48,10 +51,12 @@ class TestContractClipFirst(ThreeClasses):
     )
 
 
+@pytest.mark.slow
 class TestContractFeatureSpan(ThreeClasses):
     make = given(AdaMixClassifier, {"projection": "features", "rank": 2, "steps": 4})
 
 
+@pytest.mark.slow
 class TestContractTheory(ThreeClasses):
     make = given(AdaMixClassifier, {"solver": "theory", "steps": 4})
 
