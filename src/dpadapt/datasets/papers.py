@@ -99,6 +99,30 @@ _CHECKSUMS = {
     "office_caltech10/surf/webcam.mat": (
         "a6a9c78b4b7181dfbb58bcfd351d4ebd737f171c31247b8884948aa156d3f700"
     ),
+    "amazon_reviews/text/books_negative.parsed.gz": (
+        "5a97caaffdb96face34830925e738a809e0a6ebf1a78d158a744e8f5b9c9f64b"
+    ),
+    "amazon_reviews/text/books_positive.parsed.gz": (
+        "bba44d9f7e6ba3c9bf69d424087431258e79526548bd2d27f670ba9b0abfb9e5"
+    ),
+    "amazon_reviews/text/dvd_negative.parsed.gz": (
+        "32d2e70144342cbd9a3eeaf69ddd394c0d0c0678e7ce9bf214e9daf310c41cc2"
+    ),
+    "amazon_reviews/text/dvd_positive.parsed.gz": (
+        "9a31946f666e0f9807d8742c70167dca219c845c8d1fea8bde0485abeea4be70"
+    ),
+    "amazon_reviews/text/electronics_negative.parsed.gz": (
+        "e4410d3e5e566f8fef3e94de5b6bd23ca2544f63dcdc2b5a6d195d127a1c0a87"
+    ),
+    "amazon_reviews/text/electronics_positive.parsed.gz": (
+        "9b54e6ece80c8c071377a393693372bbcd05a0d8fc266b1ed0f28d540e19bebe"
+    ),
+    "amazon_reviews/text/kitchen_negative.parsed.gz": (
+        "3ccee0b7e109405919239bfb09e7bf820688a6aaa016cf840d07fe72ccfb3279"
+    ),
+    "amazon_reviews/text/kitchen_positive.parsed.gz": (
+        "025948bd7c0351539addcc4bc536e499b87a76b24989d7a59d5d21a27fbf728c"
+    ),
 }
 _SOURCES = {
     "wind": "the data set `wind` of the R package gstat (data/wind.rda), saved as CSV",

@@ -1,0 +1,161 @@
+"""What the pictures and tables of paper 002 have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpadapt.report._figures import BLUE, GREY, INK, ORANGE
+
+from .methods_002 import (
+    LINEAR,
+    MAJORITY,
+    NO_PRIVACY,
+    OURS,
+    PAPER_SVM,
+    PRINTED_PINP,
+    PRINTED_SVM,
+    PRINTED_TDDL,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["STYLES", "budget_axis", "curve", "finish", "mean_and_spread", "pivot"]
+
+GREEN, PINK, YELLOW, SKY = "#009E73", "#CC79A7", "#B8860B", "#56B4E9"
+# colour tells the algorithm, a dashed line the printed constants
+STYLES: Mapping[str, dict[str, Any]] = {
+    OURS: {"color": BLUE, "ls": "-", "marker": "o"},
+    "dpadapt, asked one by one": {"color": SKY, "ls": "-", "marker": "o"},
+    PRINTED_SVM: {"color": ORANGE, "ls": ":", "marker": "x"},
+    PRINTED_TDDL: {"color": ORANGE, "ls": "--", "marker": "v"},
+    "TDDL, Laplace": {"color": ORANGE, "ls": "-.", "marker": "^"},
+    "TDDL, Gaussian": {"color": ORANGE, "ls": "-", "marker": "s"},
+    "TDIL, repaired": {"color": GREEN, "ls": "-", "marker": "D"},
+    PRINTED_PINP: {"color": PINK, "ls": "--", "marker": "v"},
+    "PINP, least noise": {"color": PINK, "ls": "-", "marker": "s"},
+    "sparse vector": {"color": PINK, "ls": ":", "marker": "P"},
+    LINEAR: {"color": YELLOW, "ls": "-", "marker": "*"},
+    "objective perturbation, 500 columns": {"color": YELLOW, "ls": "-", "marker": "*"},
+    MAJORITY: {"color": GREY, "ls": ":"},
+    "always 0": {"color": GREY, "ls": ":"},
+    NO_PRIVACY: {"color": INK, "ls": "--"},
+    PAPER_SVM: {"color": INK, "ls": ":"},
+}
+
+
+def mean_and_spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean and standard deviation as text.
+
+    Examples
+    --------
+    >>> mean_and_spread([10.0, 30.0])
+    '20.0 ± 14.1'
+    """
+    given = np.asarray(values, dtype=float)
+    mean = f"{given.mean():.{digits}f}"
+    return f"{mean} ± {given.std(ddof=1):.{digits}f}" if len(given) > 1 else mean
+
+
+def pivot(
+    table: pd.DataFrame, keys: Sequence[str], value: str, caveat: str, digits: int = 1
+) -> pd.DataFrame:
+    """A line for each key, a column for each epsilon; without epsilon the same in each.
+
+    Parameters
+    ----------
+    table : DataFrame
+        With a column epsilon, which is NaN for what has none.
+    keys : sequence of str
+    value : str
+        What is averaged.
+    caveat : str
+        Column of what is not the paper's, the last one; or that text itself.
+    digits : int, default=1
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"method": ["a", "b"], "epsilon": [1.0, None], "error": [2.0, 3.0]})
+    >>> pivot(table, ["method"], "error", "not the paper's data").to_numpy().tolist()
+    [['a', '2.0', "not the paper's data"], ['b', '3.0', "not the paper's data"]]
+    """
+    import pandas as pd
+
+    budgets = sorted(table["epsilon"].dropna().unique())
+    lines = []
+    for found, part in table.groupby(list(keys), sort=False):
+        line: dict[str, Any] = dict(zip(keys, found, strict=True))
+        for epsilon in budgets:
+            cell = part[(part["epsilon"] == epsilon) | part["epsilon"].isna()]
+            line[f"ε {epsilon:g}"] = mean_and_spread(list(cell[value]), digits) if len(cell) else ""
+        line["not the paper's"] = part[caveat].iloc[0] if caveat in part else caveat
+        lines.append(line)
+    return pd.DataFrame(lines)
+
+
+def curve(axes: Axes, lines: pd.DataFrame, by: str, value: str, label: str) -> None:
+    """Mean over repeats with a band of one standard deviation; level where there is no epsilon.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from .page import panels
+    >>> axes = panels(4, 3, 1, 1)[1].flat[0]
+    >>> lines = pd.DataFrame({"epsilon": [0.1, 1.0], "accuracy": [50.0, 60.0]})
+    >>> curve(axes, lines, "epsilon", "accuracy", "dpadapt")
+    >>> len(axes.lines)
+    1
+    """
+    if not len(lines):
+        return
+    style = STYLES[label]
+    if lines[by].isna().all():
+        axes.axhline(lines[value].mean(), label=label, lw=1.4, zorder=1, **style)
+        return
+    groups = lines.groupby(by)[value]
+    mean, spread = groups.mean(), groups.std().fillna(0)
+    places = mean.index.to_numpy(dtype=float)
+    axes.plot(places, mean, label=label, ms=4.5, lw=1.7, **style)
+    axes.fill_between(places, mean - spread, mean + spread, color=style["color"], alpha=0.1, lw=0)
+
+
+def budget_axis(axes: Axes, budgets: Sequence[float], name: str) -> None:
+    """Logarithmic axis of epsilon with ticks where it was run.
+
+    Examples
+    --------
+    >>> from .page import panels
+    >>> axes = panels(4, 3, 1, 1)[1].flat[0]
+    >>> budget_axis(axes, [0.1, 1.0], "accuracy (%)")
+    >>> axes.get_xscale()
+    'log'
+    """
+    axes.set(xscale="log", xlabel="ε", ylabel=name)
+    axes.set_xticks(list(budgets), [f"{each:g}" for each in budgets])
+    axes.minorticks_off()
+
+
+def finish(figure: Figure, grid: Any, note: str, columns: int = 4) -> None:
+    """One legend for all panels, and the note of what is not the paper's.
+
+    Examples
+    --------
+    >>> from .page import panels
+    >>> figure, grid = panels(8, 3, 1, 2)
+    >>> finish(figure, grid, "Not the paper's rows.")
+    """
+    figure.suptitle(note, fontsize=9, color=GREY, x=0.01, ha="left")
+    found: dict[str, Any] = {}
+    for axes in grid.flat:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        figure.legend(
+            found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
+        )
