@@ -258,6 +258,18 @@ def test_a_filtered_sum_is_released_once_and_by_its_own_grant():
             session.hide_filtered(RowSum(), grant)
 
 
+def test_what_rows_paid_for_under_one_grant_another_one_does_not_release():
+    """The rows have two budgets, one for each grant; a sum is on the account of its own."""
+    with opened(np.ones((4, 2))) as session:
+        bound = session.sum_sensitivity(RowSum())
+        request = Request("gaussian", "row sum", bound, 2, count=1, releases=3)
+        one, two = session.plan(request, replace(request, label="again"))
+        hidden = session.hide_filtered(RowSum(), one)
+        with pytest.raises(PrivacyError, match="hide_filtered"):
+            session.gaussian(two, hidden)
+        session.gaussian(one, hidden)
+
+
 def test_a_filter_needs_continuous_gaussian_noise():
     with pytest.raises(ValueError, match="releases"):
         Request("laplace", "x", 1.0, releases=3)

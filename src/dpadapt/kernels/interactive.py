@@ -307,7 +307,7 @@ class InteractivePredictor(BaseEstimator):
             constants, kind = make(setting), PINP
         stored = None if state is None else state.recall("charge")
         if stored is None:
-            session.charge(*constants.events(session.source))
+            session.charge(constants.events)
             self._note(session, state, 0.0)
         else:
             events = json.loads(stored)["events"]

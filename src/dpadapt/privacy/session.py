@@ -94,7 +94,7 @@ class Session:
         self._left: dict[Grant, int] = {}  # releases that each grant still buys
         self._clean: dict[Part, tuple[RowMap, list[tuple[FloatArray, FloatArray | None]]]] = {}
         self._filters: dict[Grant, IndividualFilter] = {}
-        self._filtered: set[Hidden] = set()  # that their rows have paid for, once
+        self._filtered: dict[Hidden, Grant] = {}  # sums that their rows have paid for, once each
 
     def __enter__(self) -> Self:
         return self
@@ -190,13 +190,13 @@ class Session:
             step = self._filters[grant].step(query)
             value = _finite(self._sum(query, step, "all", keep=True))
         hidden = Hidden(value, query, sensitivity, "all", self)
-        self._filtered.add(hidden)
+        self._filtered[hidden] = grant
         return hidden
 
     def sum_sensitivity(self, query: Query) -> float:
         """Sensitivity of the sum of a query, with what rounding can do; public."""
-        self._bounds.update({f"radius ({query.label})": query.cleaning.radius})
         if self.relation == "add-remove":
+            self._bounds.update({f"radius ({query.label})": query.cleaning.radius})
             return query.magnitude * (1 + ORDER_SLACK)
         n_rows = max(1, self._n_rows)
         return n_rows * self._mean_sensitivity(query, n_rows)
@@ -400,12 +400,13 @@ class Session:
             budget.charge(events, self._label)
         self._events = events
 
-    def charge(self, *events: Event) -> None:
+    def charge(self, events: Callable[[NoiseSource], Iterable[Event]]) -> None:
         """Charge for an interactive mechanism that has calibrated its own noise.
 
-        Raises if the events would pass the session's budget. They are all that it may spend.
+        The events are asked for with the session's noise, which tells of what kind they are.
+        Raises if they would pass the session's budget. They are all that it may spend.
         """
-        stated = tuple(replace(event, relation=self.relation) for event in events)
+        stated = tuple(replace(event, relation=self.relation) for event in events(self._source))
         if compose_epsilon(stated, self.delta) > self.epsilon * (1 + 1e-9):
             raise PrivacyError("the events cost more than the session may spend.")
         self._charge(stated)
@@ -422,11 +423,6 @@ class Session:
             raise PrivacyError("the session's budget is planned already; one plan a session.")
         self._events = events
         return None if request is None else self._grant_of(request, scale)
-
-    @property
-    def source(self) -> NoiseSource:
-        """Noise, for who must state events before anything is drawn."""
-        return self._source
 
     def spend(self, grant: Grant) -> float:
         """Use up a grant for a mechanism that keeps its own count of answers; gives its scale."""
@@ -553,9 +549,9 @@ class Session:
         if self._left[grant] < 1:
             raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
         if grant.request.releases is not None:
-            if function is not None or hidden not in self._filtered:
+            if function is not None or self._filtered.get(hidden) is not grant:
                 raise PrivacyError("this grant buys one release of what hide_filtered made for it.")
-            self._filtered.remove(hidden)
+            del self._filtered[hidden]
         self._left[grant] -= 1
         value = hidden._value if function is None else _apply(function, hidden._value)
         # every number pays: for the grid of discrete noise, and each randomised answer in full
