@@ -11,7 +11,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-__all__ = ["LinearClassifier", "LinearRegressor", "class_labels"]
+__all__ = [
+    "LinearClassifier",
+    "LinearRegressor",
+    "class_labels",
+    "places_of",
+    "probabilities_of",
+]
 
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
@@ -54,10 +60,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d)
         """
-        scores = self.decision_function(X)
-        if scores.ndim == 2:
-            return np.asarray(softmax(scores, axis=1))
-        return np.column_stack([expit(-scores), expit(scores)])
+        return probabilities_of(self.decision_function(X))
 
     def predict(self, X: ArrayLike) -> Any:
         """Predict classes.
@@ -66,9 +69,31 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d)
         """
-        scores = self.decision_function(X)
-        places = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
-        return self.classes_[places]
+        return self.classes_[places_of(self.decision_function(X))]
+
+
+def probabilities_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities by the logistic model of scores: one of two classes, or one for each class.
+
+    Examples
+    --------
+    >>> probabilities_of(np.array([0.0])), probabilities_of(np.zeros((1, 4)))
+    (array([[0.5, 0.5]]), array([[0.25, 0.25, 0.25, 0.25]]))
+    """
+    if scores.ndim == 2:
+        return np.asarray(softmax(scores, axis=1))
+    return np.column_stack([expit(-scores), expit(scores)])
+
+
+def places_of(scores: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Place of the class with the highest score; of two classes the second if its score is above 0.
+
+    Examples
+    --------
+    >>> places_of(np.array([-1.0, 2.0])), places_of(np.array([[0.0, 3.0, 1.0]]))
+    (array([0, 1]), array([1]))
+    """
+    return scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
 
 
 def class_labels(labels: Any, given: Any) -> Any:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
-from dpadapt._linear import class_labels
+from dpadapt._linear import class_labels, places_of, probabilities_of
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy import _validate as validate
 
@@ -209,8 +209,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         X : array-like of shape (n, d)
             Rows; for a precomputed kernel, their values with the pool.
         """
-        scores = self._outputs(X)
-        return scores[:, 0] if scores.shape[1] == 1 else scores
+        return _scores(self._outputs(X))
 
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes by the logistic model of the scores.
@@ -220,10 +219,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         X : array-like of shape (n, d)
         """
         scores = self.decision_function(X)
-        if scores.ndim == 1:
-            return np.column_stack([expit(-scores), expit(scores)])
-        if self.multiclass == "softmax":
-            return np.asarray(softmax(scores, axis=1))
+        if scores.ndim == 1 or self.multiclass == "softmax":
+            return probabilities_of(scores)
         each = expit(scores) + 1e-300
         return np.asarray(each / each.sum(axis=1, keepdims=True))
 
@@ -238,9 +235,12 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def answers_of(self, outputs: Array) -> Any:
         """Classes from outputs of the model."""
-        if outputs.shape[1] > 1:
-            return self.classes_[outputs.argmax(axis=1)]
-        return self.classes_[(outputs[:, 0] > 0).astype(int)]
+        return self.classes_[places_of(_scores(outputs))]
+
+
+def _scores(outputs: Array) -> Array:
+    """Outputs as scikit-learn has them: one number for two classes."""
+    return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
 def _signs(codes: Array) -> Array:
