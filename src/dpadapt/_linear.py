@@ -69,7 +69,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d)
         """
-        return self.classes_[places_of(self.decision_function(X))]
+        places = places_of(self.decision_function(X))  # first: it says if there is no fit yet
+        return self.classes_[places]
 
 
 def probabilities_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
