@@ -17,6 +17,8 @@ from dpadapt import (
     AdaptationPipeline,
     DiscrepancyRegressor,
     Guarantee,
+    KernelClassifier,
+    KernelRegressor,
     NoisyGDClassifier,
     Private,
     ReweightingClassifier,
@@ -572,3 +574,18 @@ def test_models_without_a_guarantee_are_refused(tmp_path):
     with pytest.raises(TypeError, match=r"model: a NonPrivateRegressor comes with no guarantee"):
         write_report(model, tmp_path / "r.html")
     assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize("release", ["gaussian-process", "tddl", "tdil"])
+def test_kernel_models_tell_how_they_were_released(release, tmp_path):
+    X, _ = sample(200, 0, "public")
+    y = np.asarray(X)[:, 0] > 0
+    model = KernelClassifier(epsilon=1.0, delta=1e-6, release=release)
+    model.fit(X[:40], y[:40], private=Private(X[40:], y[40:]))
+    text = read(write_report(model, tmp_path / "r.html")).text
+    assert "A kernel classifier of the private rows" in text
+    assert ("Algorithm 2" in text) == (release == "tddl")
+    assert ("Algorithm 3" in text) == (release == "tdil")
+    alone = KernelRegressor(epsilon=1.0, delta=1e-6).fit(X, y.astype(float))
+    text = read(write_report(alone, tmp_path / "r.html")).text
+    assert "A kernel regression of the public rows." in text

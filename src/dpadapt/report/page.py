@@ -22,7 +22,8 @@ from dpadapt.privacy.events import RandomStoppingEvent
 from . import curves, wording
 from .coefficients import Shown, show_coefficients
 from .releases import list_releases
-from .sections import Story, story
+from .sections import story
+from .stories import Story
 
 if TYPE_CHECKING:
     import pandas as pd

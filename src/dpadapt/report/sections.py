@@ -3,87 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import singledispatch
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dpadapt.discrepancy import DiscrepancyRegressor
+from dpadapt.kernels import KernelClassifier, KernelRegressor
 from dpadapt.mixing import AdaMixClassifier, NoisyGDClassifier
 from dpadapt.privacy import Guarantee
 from dpadapt.reweighting import ReweightingClassifier, ReweightingRegressor
 
+from .kernel_stories import kernel_model
+from .stories import Fact, Story, class_facts
 from .wording import RADII, SOLVERS, number, percent
 
-__all__ = ["Fact", "Story", "story"]
-
-_MOST_CLASSES = 20  # that are named
-
-
-class Fact(NamedTuple):
-    """One line of the table of how the model came about.
-
-    Examples
-    --------
-    >>> Fact("steps", "100", "noisy gradients").value
-    '100'
-    """
-
-    name: str
-    value: str
-    meaning: str
-
-
-@dataclass(frozen=True)
-class Story:
-    """How a model came about, in plain words.
-
-    Parameters
-    ----------
-    summary : str
-    facts : tuple of Fact
-    warning : str
-        Shown in a box in the place of the summary; ``title`` is its first words.
-    title : str
-    assumption : str
-    reads_labels : bool
-        Of the private rows.
-    public_rows : int or None
-        None where the model does not know.
-    public_use : str
-        What public rows were used for.
-    radius : str
-        Where bounds on private rows came from.
-    radii : mapping of str to str
-        The same by name, for those that came from elsewhere.
-    features : str
-        What the coefficients are for.
-    made : mapping of str to int
-        Releases that an individual filter made more often than they were charged for.
-
-    Examples
-    --------
-    >>> Story("The model of the public rows.").reads_labels
-    True
-    """
-
-    summary: str
-    facts: tuple[Fact, ...] = ()
-    warning: str = ""
-    title: str = ""
-    assumption: str = (
-        "Private labels are read, through the releases above alone: where they depend on the "
-        "columns in another way than public ones do, the model can learn it."
-    )
-    reads_labels: bool = True
-    public_rows: int | None = None
-    public_use: str = "everything, without protection: fitting, scaling, bounds"
-    radius: str = RADII["far"]
-    radii: Mapping[str, str] = field(default_factory=dict)
-    features: str = "feature"
-    made: Mapping[str, int] = field(default_factory=dict)
+__all__ = ["story"]
 
 
 @singledispatch
@@ -99,8 +35,8 @@ def story(estimator: Any, guarantee: Guarantee) -> Story:
     """
     first = (inspect.getdoc(type(estimator)) or "").partition("\n")[0]
     if not guarantee.events:
-        return Story(f"{first} Fitted on public rows alone.", _classes(estimator), assumption="")
-    return Story(first, _classes(estimator))
+        return Story(f"{first} Fitted on public rows alone.", class_facts(estimator), assumption="")
+    return Story(first, class_facts(estimator))
 
 
 @story.register
@@ -170,11 +106,11 @@ def _(estimator: ReweightingClassifier, guarantee: Guarantee) -> Story:
 def _reweighting(estimator: Any, guarantee: Guarantee, model: str) -> Story:
     if not guarantee.events:
         summary = f"A {model} on the public rows; there was no private sample to adapt it to."
-        return Story(summary, _classes(estimator), assumption="")
+        return Story(summary, class_facts(estimator), assumption="")
     facts = [*_chosen(estimator), *_bound_on_error(estimator)]
     if estimator.plan_ is None:
         summary = f"A {model}, fitted to public and private rows by {SOLVERS[estimator.solver]}."
-        facts = [*_classes(estimator), *facts]
+        facts = [*class_facts(estimator), *facts]
         return Story(summary, tuple(facts), radius=_paper_radius(estimator))
     plan, share = estimator.plan_, float(estimator.share_)
     summary = f"The {model} of the public rows, moved downhill on the loss of the private ones. "
@@ -186,7 +122,7 @@ def _reweighting(estimator: Any, guarantee: Guarantee, model: str) -> Story:
     else:
         summary += "All of the move was kept."
     found = [
-        *_classes(estimator),
+        *class_facts(estimator),
         Fact("kept of the move", percent(share), "0 % is the model of the public rows"),
         Fact("horizon", number(plan.horizon), "how far to go: longer learns more, and more noise"),
         Fact("steps", number(plan.steps), "noisy gradients that were released"),
@@ -219,7 +155,7 @@ def _directions(estimator: Any, guarantee: Guarantee, solver: str) -> Story:
     origin = "fitted to the public rows alone" if start != "given" else "as it was given"
     told = Story(
         f"A linear classifier of directions, {origin}.",
-        _classes(estimator),
+        class_facts(estimator),
         assumption="",
         radius=RADII["direction"],
         features="direction",
@@ -257,11 +193,21 @@ def _directions(estimator: Any, guarantee: Guarantee, solver: str) -> Story:
     return replace(
         told,
         summary=f"A linear classifier of directions (rows of length 1), by {solver}.",
-        facts=(*_classes(estimator), *facts),
+        facts=(*class_facts(estimator), *facts),
         assumption=Story.assumption,
         public_use=use,
         made=made,
     )
+
+
+@story.register
+def _(estimator: KernelClassifier, guarantee: Guarantee) -> Story:
+    return kernel_model(estimator, guarantee, "classifier")
+
+
+@story.register
+def _(estimator: KernelRegressor, guarantee: Guarantee) -> Story:
+    return kernel_model(estimator, guarantee, "regression")
 
 
 def _sample_size(estimator: Any, guarantee: Guarantee) -> Fact:
@@ -283,14 +229,6 @@ def _chosen(estimator: Any) -> tuple[Fact, ...]:
         return ()
     told = ", ".join(f"{name} {number(value)}" for name, value in chosen.items())
     return (Fact("chosen", told, "from values given beforehand, by private rows, and charged for"),)
-
-
-def _classes(estimator: Any) -> tuple[Fact, ...]:
-    if not hasattr(estimator, "classes_"):
-        return ()
-    names = [str(each) for each in estimator.classes_]
-    told = ", ".join(names[:_MOST_CLASSES]) + (", ..." if len(names) > _MOST_CLASSES else "")
-    return (Fact("classes", number(len(names)), told),)
 
 
 def _bound_on_error(estimator: Any) -> tuple[Fact, ...]:
