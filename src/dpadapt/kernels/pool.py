@@ -227,29 +227,6 @@ class Pool:
         """Coefficients of the nearest model of norm C at most: where w* is known to be."""
         return coefficients * min(1.0, norm / max(self.norm(coefficients), 1e-300))
 
-    def shrink(self, coefficients: Array, *, scale: float, norm: float) -> Array:
-        """Wiener shrinkage along the eigenvectors of K, by a rule that knows K alone.
-
-        Along each eigenvector of K the released model is w* plus noise of variance s_0^2. If w*
-        spreads its C^2 over the directions in proportion to their eigenvalues s, the best factor
-        is t / (t + s_0^2) with t = C^2 s / tr(K). Directions with s at most j hold more of the
-        nugget than of the kernel, and are dropped.
-
-        Parameters
-        ----------
-        coefficients : ndarray of shape (T,) or (T, k)
-        scale : float
-            s_0, the scale of the grant.
-        norm : float
-            C, or a public guess of the norm of w*.
-        """
-        values, vectors = self.spectrum
-        energy = norm**2 * values / values.sum()
-        factor = np.where(values > self.nugget, energy / (energy + scale**2), 0.0)
-        if coefficients.ndim == 1:
-            return np.asarray(vectors @ (factor * (vectors.T @ coefficients)))
-        return np.asarray(vectors @ (factor[:, None] * (vectors.T @ coefficients)))
-
 
 def _kernel_matrix(gram: Array) -> Array:
     gram = np.asarray(gram)
