@@ -20,6 +20,7 @@ from .gram import Gram
 __all__ = ["NUGGET", "LazyPath"]
 
 NUGGET = 1e-6  # of R^2: variance that every distinct question has to itself
+_TOGETHER = 256  # questions that are drawn, and rows of the factor that are solved for, at a time
 Normals = Callable[[tuple[int, int]], FloatArray]
 
 
@@ -71,15 +72,26 @@ class LazyPath:
     def extend(self, questions: Any) -> FloatArray:
         """Value of the path at new, distinct questions."""
         shape = (questions.shape[0], self._drawn.shape[1])
-        return self._append(questions, self._normals(shape), None)
+        return self._append_all(questions, self._normals(shape), None)
 
     def adopt(self, questions: Any, values: FloatArray) -> None:
         """Take over questions whose values were drawn before."""
-        self._append(questions, np.zeros_like(values), values)
+        self._append_all(questions, np.zeros_like(values), values)
+
+    def _append_all(
+        self, questions: Any, normals: FloatArray, known: FloatArray | None
+    ) -> FloatArray:
+        self._reserve(len(self) + len(normals))
+        values = np.zeros_like(normals)
+        for start in range(0, len(normals), _TOGETHER):
+            cut = slice(start, start + _TOGETHER)
+            values[cut] = self._append(
+                questions[cut], normals[cut], None if known is None else known[cut]
+            )
+        return values
 
     def _append(self, questions: Any, normals: FloatArray, known: FloatArray | None) -> FloatArray:
         old, new = len(self), len(normals)
-        self._reserve(old + new)
         own_factors = self._gram.factors(questions)
         cross = np.zeros((old, new))
         done = 0
@@ -88,8 +100,7 @@ class LazyPath:
             cross[done : done + len(factors)] = values
             done += len(factors)
         within = self._gram.between(questions, questions, own_factors, own_factors)
-        factor = self._factor[:old, :old]
-        beside = solve_triangular(factor, cross, lower=True, check_finite=False) if old else cross
+        beside = _forward(self._factor[:old, :old], cross)
         left = within - beside.T @ beside
         values = beside.T @ self._drawn
         own, drawn = np.zeros((new, new)), normals.copy()
@@ -128,6 +139,16 @@ class LazyPath:
 
     def __reduce__(self) -> Any:
         raise TypeError("a path of noise cannot be copied or pickled: it is a secret.")
+
+
+def _forward(factor: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve factor x = right, lower triangular, block by block: LAPACK would copy the factor."""
+    x = right.copy()
+    for start in range(0, len(x), _TOGETHER):
+        own = slice(start, start + _TOGETHER)
+        x[own] -= factor[own, :start] @ x[:start]
+        x[own] = solve_triangular(factor[own, own], x[own], lower=True, check_finite=False)
+    return x
 
 
 def _stacked(one: Any, two: Any) -> Any:
