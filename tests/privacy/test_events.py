@@ -13,9 +13,11 @@ from dpadapt.privacy.composition import compose_epsilon
 from dpadapt.privacy.events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
+    DrawsEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
+    OneDrawGaussianEvent,
     ParallelEvent,
     PoissonGaussianEvent,
     PureEvent,
@@ -39,6 +41,8 @@ EVERY_KIND = [
     RandomStoppingEvent("tuning", base=(GAUSSIAN, PURE), shape=0.5, gamma=0.1),
     UpdatesEvent("answers", sensitivity=1.0, scale=50.0, count=7),
     ParallelEvent("deep", ((RandomStoppingEvent("t", (GAUSSIAN,), 1.0, 0.2), PURE),)),
+    OneDrawGaussianEvent("descent", clip=1.0, scale=4.0, rate=1e-6, count=10**9),
+    DrawsEvent("learner", epsilon=1.0, delta=1e-9, draws=100, rate=1e-4, count=5),
 ]
 
 
@@ -59,7 +63,7 @@ def test_every_kind_is_in_the_round_trip():
     ours = [cls for cls in _subclasses(Event) if cls.__module__ == Event.__module__]
     kinds = {vars(cls)["kind"] for cls in ours if "kind" in vars(cls)}
     assert {event.kind for event in EVERY_KIND} == kinds
-    assert len(kinds) == 9
+    assert len(kinds) == 11
 
 
 def _subclasses(cls):

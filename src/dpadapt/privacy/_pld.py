@@ -17,12 +17,14 @@ from typing import Any
 import numpy as np
 from scipy.special import log_ndtr
 
+from . import _one_draw
 from .events import (
     BoundedRangeEvent,
     Event,
     FloatArray,
     GaussianEvent,
     LaplaceEvent,
+    OneDrawGaussianEvent,
     PoissonGaussianEvent,
     PureEvent,
 )
@@ -31,6 +33,12 @@ __all__ = ["distribution"]
 
 _FINEST, _STEP = 1e-4, 5e-4  # grid step over the spread of the privacy loss
 _MOST_POINTS = 100_000  # of one side of the grid of one sampled release
+_MOST_LAWS = 12  # different laws of steps on drawn rows: each takes transforms of its own
+_STRONGEST = 10.0  # gradients over noise of such steps
+_MOST_STEPS = 10**10  # of one such law: with more, rounding eats up every usual delta
+_RAREST = 1e-30  # loss of such steps
+_ROUNDING = 4e-16  # failure added to each such step: transforms were seen to be off by a fiftieth
+_CUT = 1e-15  # of a tail, moved to infinity
 _WIDEST = 1e6  # spread of a privacy loss beyond which no distribution is computed
 
 
@@ -39,6 +47,7 @@ def distribution(events: Sequence[Event]) -> Any:
     mu = 0.0
     pure: Counter[float] = Counter()
     sampled: Counter[PoissonGaussianEvent] = Counter()
+    drawn: Counter[tuple[float, float]] = Counter()
     for event in events:
         if isinstance(event, GaussianEvent):
             mu = math.hypot(mu, event.gaussian_mu)
@@ -49,16 +58,26 @@ def distribution(events: Sequence[Event]) -> Any:
         elif isinstance(event, PoissonGaussianEvent):
             multiplier = event.scale / event.clip
             sampled[replace(event, label="", clip=1.0, scale=multiplier, count=1)] += event.count
+        elif isinstance(event, OneDrawGaussianEvent):
+            drawn[event.strength, event.rate] += event.count
         else:
             return None
-    spread = _spread(mu, pure, sampled)
+    spread = _spread(mu, pure, sampled, drawn)
     if not spread < _WIDEST:
+        return None
+    if any(m > _STRONGEST or m * q < _RAREST or k > _MOST_STEPS for (m, q), k in drawn.items()):
+        return None
+    if len(drawn) > _MOST_LAWS:
         return None
     reach = max((_replace_one_loss(event, _farthest(event)) for event in sampled), default=0.0)
     step = max(min([_STEP * spread, *(e / 20 for e in pure)]), _FINEST * spread, 1e-9)
     step = max(step, reach / _MOST_POINTS)
+    if drawn:
+        farthest = max(_one_draw.farthest_loss(*facts) for facts in drawn)
+        step = max(min(step, 2 * _FINEST * spread), farthest / _MOST_POINTS)
     parts = [_pure(e, step).self_compose(k) for e, k in pure.items()]
     parts += [_sampled(event, step).self_compose(k) for event, k in sampled.items()]
+    parts += [_drawn(*facts, k, step) for facts, k in drawn.items()]
     if mu > 0 or not parts:
         parts.append(_gaussian(mu, step))
     total = parts[0]
@@ -67,12 +86,18 @@ def distribution(events: Sequence[Event]) -> Any:
     return total
 
 
-def _spread(mu: float, pure: Counter[float], sampled: Counter[PoissonGaussianEvent]) -> float:
+def _spread(
+    mu: float,
+    pure: Counter[float],
+    sampled: Counter[PoissonGaussianEvent],
+    drawn: Counter[tuple[float, float]],
+) -> float:
     """Rough standard deviation plus mean of the total privacy loss: sets the grid only."""
     variance = mu * mu + sum(k * min(e, 1.0) * e for e, k in pure.items())
     for event, k in sampled.items():
         one = 2 * event.rate / event.scale
         variance += k * one * one
+    variance += sum(k * _one_draw.loss_moments(*facts)[1] for facts, k in drawn.items())
     return math.sqrt(variance) + variance / 2
 
 
@@ -107,6 +132,59 @@ def _sampled(event: PoissonGaussianEvent, step: float) -> Any:
         )
     reach = math.ceil(_replace_one_loss(event, _farthest(event)) / step)
     return _connect_the_dots(lambda at: _replace_one_hockey_stick(event, at), step, -reach, reach)
+
+
+def _drawn(strength: float, rate: float, count: int, step: float) -> Any:
+    """``count`` steps on one drawn row each, of a loss that may be far smaller than ``step``.
+
+    Rounding a loss to a grid of step h adds up to h^2 / 4 to its variance, which must be small
+    beside the variance s^2 of what is rounded. So single steps stand on a grid of about s / 10;
+    blocks of so many steps that their deviation is 16 ``step`` are composed there and rounded, by
+    connect-the-dots again, to multiples of ``step``. ``_ROUNDING`` is lost in each step on top.
+    """
+    from dp_accounting.pld import pld_pmf, privacy_loss_distribution
+
+    deviation = math.sqrt(_one_draw.loss_moments(strength, rate)[1])
+    reach = _one_draw.farthest_loss(strength, rate)
+    finer = max(1, min(math.ceil(10 * step / deviation), int(step * _MOST_POINTS / reach)))
+    masses, lost = _one_draw.loss_masses(strength, rate, step / finer)
+    block = 1 if finer == 1 else min(count, math.ceil((16 * step / deviation) ** 2))
+
+    def steps(times: int) -> Any:
+        grid, low = _self_convolved(masses, -(len(masses) // 2), times)
+        failed = -math.expm1(times * math.log1p(-lost - _ROUNDING)) + (times > 1) * _CUT
+        grid, low = _coarser(grid, low, finer, step)
+        pmf = pld_pmf.DensePLDPmf(step, low, grid, failed, True)
+        return privacy_loss_distribution.PrivacyLossDistribution(pmf)
+
+    whole, rest = divmod(count, block)
+    total = steps(block).self_compose(whole, _CUT)
+    return total.compose(steps(rest)) if rest else total
+
+
+def _self_convolved(masses: FloatArray, low: int, times: int) -> tuple[FloatArray, int]:
+    from dp_accounting.pld import common
+
+    if times == 1:
+        return masses, low
+    cut, convolved = common.self_convolve(masses, times, _CUT)
+    return np.maximum(np.asarray(convolved), 0.0), low * times + cut
+
+
+def _coarser(masses: FloatArray, low: int, ratio: int, step: float) -> tuple[FloatArray, int]:
+    """Losses that are multiples of step / ratio, each spread over the two multiples of step.
+
+    The spread keeps the mass and the mean of e^-loss, so the new pair dominates.
+    """
+    if ratio == 1:
+        return masses, low
+    below, over = np.divmod(low + np.arange(len(masses)), ratio)
+    up = np.expm1(-over * (step / ratio)) / math.expm1(-step)
+    first = int(below[0])
+    size = int(below[-1]) - first + 2
+    down_mass = np.bincount(below - first, masses * (1 - up), size)
+    up_mass = np.bincount(below - first + 1, masses * up, size)
+    return np.asarray(down_mass + up_mass, dtype=np.float64), first
 
 
 def _farthest(event: PoissonGaussianEvent) -> float:

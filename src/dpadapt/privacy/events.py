@@ -12,6 +12,8 @@ Each event answers up to three questions, and ``inf`` means "no statement":
     an epsilon with delta = 0.
 ``renyi(orders)``
     the Renyi divergence bound at each order > 1; rho * order for zero-concentrated DP.
+
+:class:`DrawsEvent` alone also states a ``failure``: a probability with which nothing is promised.
 """
 
 from __future__ import annotations
@@ -25,14 +27,16 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _validate
+from . import _one_draw, _validate
 
 __all__ = [
     "BoundedRangeEvent",
     "DiscreteGaussianEvent",
+    "DrawsEvent",
     "Event",
     "GaussianEvent",
     "LaplaceEvent",
+    "OneDrawGaussianEvent",
     "ParallelEvent",
     "PoissonGaussianEvent",
     "PureEvent",
@@ -40,6 +44,7 @@ __all__ = [
     "Relation",
     "UpdatesEvent",
     "event_from_dict",
+    "printed_draws_epsilon",
 ]
 
 Relation = Literal["replace-one", "add-remove"]
@@ -375,6 +380,154 @@ class UpdatesEvent(_NoisyEvent):
         return np.where(finite, self.count * np.log1p(excess / room) / a, math.inf)
 
 
+@dataclass(frozen=True, slots=True)
+class OneDrawGaussianEvent(Event):
+    """``count`` steps: one row drawn by weights, its clipped gradient released with noise.
+
+    No weight is above ``rate`` (q), no gradient longer than ``clip`` (L); the noise is
+    N(0, ``scale``^2 I). Weights may depend on earlier releases and, each, on its own row.
+    The proofs stand in :mod:`dpadapt.privacy._one_draw`. Replace-one only.
+
+    Examples
+    --------
+    >>> event = OneDrawGaussianEvent("descent", clip=1.0, scale=4.5, rate=1e-6, count=10**9)
+    >>> float(event.renyi(np.array([2.0]))[0]) < 1e-3
+    True
+    """
+
+    clip: float
+    scale: float
+    rate: float
+    count: int = 1
+    kind: ClassVar[str] = "one-draw-gaussian"
+
+    def __post_init__(self) -> None:
+        Event.__post_init__(self)
+        _needs_replace_one(self)
+        _validate.positive("clip", self.clip)
+        _validate.positive("scale", self.scale)
+        _share("rate", self.rate)
+        _validate.count("count", self.count)
+
+    @property
+    def strength(self) -> float:
+        """M = 2 clip / scale: how far two gradients are apart, in units of the noise."""
+        return 2 * self.clip / self.scale
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Upper sums of the dominating pair, ``count`` times."""
+        return self.count * _one_draw.renyi(self.strength, self.rate, orders)
+
+
+@dataclass(frozen=True, slots=True)
+class DrawsEvent(Event):
+    """``count`` runs of an (epsilon, delta)-DP learner, each on ``draws`` rows drawn by weights.
+
+    Rows are drawn independently, with replacement; no weight is above ``rate`` (b). Weights of
+    neighbours overlap in 1 - b, so one draw is from (1-b) A + b B or from (1-b) A + b B'.
+    Exchange the m draws one after another. One exchange costs, by advanced joint convexity,
+    e_1 = ln(1 + b (e^epsilon - 1)) and b delta; the chain of m costs
+
+        epsilon* = m e_1,   delta* = b delta (1 + e^{e_1} + ... + e^{(m-1) e_1}).
+
+    An (epsilon*, delta*)-DP run is dominated by one that betrays everything with probability
+    delta* and is epsilon*-DP otherwise (Kairouz, Oh, Viswanath 2015): composition adds up the
+    former (``failure``) and treats the rest as pure releases (``without_failure``).
+
+    Examples
+    --------
+    >>> event = DrawsEvent("learner", epsilon=1.0, delta=1e-8, draws=100, rate=1e-5, count=5)
+    >>> round(event.run_epsilon, 6), f"{event.failure:.2g}"
+    (0.001718, '5e-11')
+    """
+
+    epsilon: float
+    delta: float
+    draws: int
+    rate: float
+    count: int = 1
+    kind: ClassVar[str] = "draws"
+
+    def __post_init__(self) -> None:
+        Event.__post_init__(self)
+        _needs_replace_one(self)
+        _validate.non_negative("epsilon", self.epsilon)
+        _validate.delta(self.delta, allow_zero=True)
+        _validate.count("draws", self.draws)
+        _share("rate", self.rate)
+        _validate.count("count", self.count)
+
+    @property
+    def run_epsilon(self) -> float:
+        """Epsilon* of one run."""
+        return self.draws * self._draw_epsilon
+
+    @property
+    def run_delta(self) -> float:
+        """Delta* of one run, at most 1."""
+        one, total = self._draw_epsilon, self.run_epsilon
+        if self.delta == 0:
+            return 0.0
+        if total > 700:
+            return 1.0
+        terms = math.expm1(total) / math.expm1(one) if one > 0 else float(self.draws)
+        return min(1.0, self.rate * self.delta * terms)
+
+    @property
+    def _draw_epsilon(self) -> float:
+        if self.epsilon > 30:  # e^epsilon may be no float
+            return float(np.logaddexp(_log_rest(self.rate), math.log(self.rate) + self.epsilon))
+        return math.log1p(self.rate * math.expm1(self.epsilon))
+
+    @property
+    def failure(self) -> float:
+        """1 - (1 - delta*)^count: probability with which some run promises nothing."""
+        one = self.run_delta
+        return 1.0 if one == 1 else -math.expm1(self.count * math.log1p(-one))
+
+    @property
+    def without_failure(self) -> PureEvent:
+        """What the runs cost where none fails."""
+        return PureEvent(self.label, self.run_epsilon, self.count)
+
+    @property
+    def pure_epsilon(self) -> float:
+        """Count * epsilon* for a learner with delta = 0."""
+        return self.count * self.run_epsilon if self.failure == 0 else math.inf
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Renyi bound of the pure runs; inf where they can fail."""
+        if self.failure > 0:
+            return np.full(orders.shape, math.inf)
+        return self.without_failure.renyi(orders)
+
+
+def printed_draws_epsilon(epsilon: float, draws: int, rate: float) -> float:
+    """6 epsilon m b, what paper 003 states for a learner on m draws (Claim 4.1).
+
+    Erratum: it is false for large epsilon. A learner that counts how often a row was drawn loses
+    m b (e^epsilon - 1) for small m b, which passes 6 epsilon m b from epsilon 2.9 on. The claim
+    is used at epsilon = 1 in the paper and refused above it here. It is never below
+    ``DrawsEvent.run_epsilon``, which holds for every epsilon.
+
+    Examples
+    --------
+    >>> round(printed_draws_epsilon(1.0, draws=100, rate=1e-4), 4)
+    0.06
+    >>> round(DrawsEvent("learner", 1.0, 0.0, draws=100, rate=1e-4).run_epsilon, 4)
+    0.0172
+    """
+    _validate.positive("epsilon", epsilon)
+    _validate.count("draws", draws)
+    _share("rate", rate)
+    if epsilon > 1:
+        raise ValueError(
+            f"epsilon must be at most 1 for the printed claim, which is false for large ones; got "
+            f"{epsilon!r}. DrawsEvent states what holds for every epsilon."
+        )
+    return 6 * epsilon * draws * rate
+
+
 def renyi_orders() -> FloatArray:
     """Grid of orders on which Renyi bounds are optimised: 1 + [1e-3, 1e6], log-spaced."""
     return np.asarray(1 + np.logspace(-3, 6, 3601))
@@ -383,6 +536,20 @@ def renyi_orders() -> FloatArray:
 def _square(value: float) -> float:
     """Value * value: unlike ``**``, inf rather than an error where it overflows."""
     return value * value
+
+
+def _share(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) <= 1:
+        raise ValueError(f"{name} must be above 0 and at most 1; got {value!r}.")
+
+
+def _needs_replace_one(event: Event) -> None:
+    if event.relation != "replace-one":
+        raise ValueError(f"relation must be 'replace-one' for events of kind {event.kind!r}.")
+
+
+def _log_rest(rate: float) -> float:
+    return math.log1p(-rate) if rate < 1 else -math.inf
 
 
 def _events(name: str, value: Any) -> None:
@@ -426,6 +593,8 @@ _KINDS: dict[str, type[Event]] = {
         ParallelEvent,
         RandomStoppingEvent,
         UpdatesEvent,
+        OneDrawGaussianEvent,
+        DrawsEvent,
     )
 }
 

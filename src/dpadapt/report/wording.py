@@ -28,6 +28,8 @@ MECHANISMS = {
     "bounded-range": "noisy choice (exponential mechanism)",
     "poisson-gaussian": "Gaussian noise on random samples of the rows",
     "parallel": "releases on separate parts of the rows",
+    "one-draw-gaussian": "Gaussian noise on the gradient of one drawn row at a time",
+    "draws": "a private learner on randomly drawn rows",
     "random-stopping": "best of a secret, random number of runs",
 }
 
