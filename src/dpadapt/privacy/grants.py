@@ -7,12 +7,23 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn, Protocol, get_args
 
 from . import _validate
-from .events import Event, FloatArray, PureEvent
+from .events import DrawsEvent, Event, FloatArray, OneDrawGaussianEvent, PureEvent
 from .noise import NoiseSource
 
 __all__ = ["Grant", "Hidden", "Mechanism", "Part", "Request"]
 
-Mechanism = Literal["gaussian", "laplace", "noisy-argmin", "laplace-argmin", "randomised-response"]
+Mechanism = Literal[
+    "gaussian",
+    "laplace",
+    "noisy-argmin",
+    "laplace-argmin",
+    "randomised-response",
+    "one-draw-gaussian",
+    "draws",
+    "pure",
+]
+_EPSILONS = ("randomised-response", "draws", "pure")  # whose scale is one over their epsilon
+_DRAWN = ("one-draw-gaussian", "draws")
 Part = Literal["all", "train", "holdout"]
 
 
@@ -22,12 +33,16 @@ class Request:
 
     Parameters
     ----------
-    mechanism : {"gaussian", "laplace", "noisy-argmin", "laplace-argmin", "randomised-response"}
+    mechanism : {"gaussian", "laplace", "noisy-argmin", "laplace-argmin", "randomised-response", \
+"one-draw-gaussian", "draws", "pure"}
+        The last three: steps of a descent on rows drawn from weights, a private learner on drawn
+        rows, an algorithm that is private by itself at an epsilon that it is told.
     label : str
         What it is, for the event log.
     sensitivity : float
         In the norm of the mechanism: l2 (Frobenius for matrices, the kernel's norm for Gaussian
-        processes), l1, or the range of score differences. Not used by randomised response.
+        processes), l1, or the range of score differences; of one drawn row, twice the bound of a
+        gradient. Not used where the scale is one over an epsilon.
     dimension : int
         How many numbers are released at once (matters for discrete noise only).
     count : int
@@ -40,6 +55,12 @@ class Request:
     releases : int, optional
         For Gaussian noise: release it that often under an individual filter, by which every row
         pays for ``count`` releases of full sensitivity and no more (:meth:`Session.hide_filtered`).
+    rate : float, optional
+        Of drawn rows: :func:`.weights.draw_rate`, the most that one row can change a draw.
+    draws : int, optional
+        How many rows are drawn for a learner.
+    delta : float, default=0
+        The learner's own delta.
 
     Examples
     --------
@@ -55,6 +76,9 @@ class Request:
     weight: float = 1.0
     printed: float | None = None
     releases: int | None = None
+    rate: float | None = None
+    draws: int | None = None
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         if self.releases is not None:
@@ -68,12 +92,17 @@ class Request:
         _validate.count("dimension", self.dimension)
         _validate.count("count", self.count)
         _validate.positive("weight", self.weight)
+        _validate.delta(self.delta, allow_zero=True)
+        if (self.rate is not None) != (self.mechanism in _DRAWN):
+            raise ValueError("rate: of rows that are drawn, and of no others.")
+        if (self.draws is not None) != (self.mechanism == "draws"):
+            raise ValueError("draws: how many rows a learner gets, and of nothing else.")
 
     def scale(self, multiplier: float) -> float:
-        """Noise scale (for randomised response: one over epsilon) at a noise multiplier."""
+        """Noise scale (or one over an epsilon) at a noise multiplier."""
         if self.printed is not None:
             return self.printed
-        unit = 1.0 if self.mechanism == "randomised-response" else self.sensitivity
+        unit = 1.0 if self.mechanism in _EPSILONS else self.sensitivity
         return multiplier * unit / self.weight
 
     def event(self, source: NoiseSource, multiplier: float) -> Event:
@@ -89,6 +118,11 @@ class Request:
         if self.mechanism == "laplace-argmin":  # on the same grid, where there is one
             epsilon = source.argmin_event(*facts, 1).pure_epsilon
             return PureEvent(self.label, epsilon, self.count)
+        if self.mechanism == "one-draw-gaussian" and self.rate is not None:
+            clip = self.sensitivity / 2
+            return OneDrawGaussianEvent(self.label, clip, scale, self.rate, self.count)
+        if self.draws is not None and self.rate is not None:
+            return DrawsEvent(self.label, 1 / scale, self.delta, self.draws, self.rate, self.count)
         return PureEvent(self.label, 1 / scale, self.count)
 
 
@@ -146,6 +180,11 @@ class Grant:
     request: Request
     scale: float
     part: Part
+
+    @property
+    def epsilon(self) -> float:
+        """The epsilon of one use, where the scale is one over it (a learner on drawn rows)."""
+        return 1 / self.scale if self.request.mechanism in _EPSILONS else math.inf
 
     def __repr__(self) -> str:
         return f"Grant({self.request.label!r}, scale={self.scale:.6g})"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _parquet
 from ._cells import (
@@ -45,6 +46,7 @@ __all__ = [
 BLOCK_ROWS = 16_384  # at most; small enough for the processor's cache at 20 columns
 BLOCK_CELLS = 1 << 20  # at most, so that wide tables stay within memory
 Block = tuple[Table, FloatArray | None]
+Places = NDArray[np.int64]
 View = TypeVar("View", "SelectedRows", "MappedRows")
 
 
@@ -77,6 +79,14 @@ class RowSource(ABC):
         """Rows in order, in blocks that nobody turns into dense arrays."""
         return self.blocks()
 
+    def take(self, places: Places) -> Block:
+        """Rows at these places, in this order, as (table, labels or None)."""
+        raise _no_places()
+
+    def sampled(self, places: Places) -> RowSource:
+        """Source of the rows at these places, in this order; copies of them."""
+        raise _no_places()
+
     @property
     def block_rows(self) -> int:
         """Rows of one block."""
@@ -105,14 +115,26 @@ class MemoryRows(RowSource):
         new = copy.copy(self)
         if self.labelled:
             with quiet():
-                new._y = codes(self._given, classes)
+                new._y = _coded(self._given, classes, self.n_rows)
         return new
 
     def blocks(self) -> Iterator[Block]:
         for start in range(0, self.n_rows, self.block_rows):
             cut = slice(start, start + self.block_rows)
             rows = self._X[cut] if self.columns is None else self._X.iloc[cut]
-            yield rows, None if self._y is None else self._y[cut]
+            yield rows, None if self._y is None else numbers(self._y[cut])
+
+    def take(self, places: Places) -> Block:
+        # take is five times as fast as an index, on rows far apart in memory
+        rows = self._X.take(places, axis=0) if self.columns is None else self._X.iloc[places]
+        return rows, None if self._y is None else numbers(self._y.take(places))
+
+    def sampled(self, places: Places) -> RowSource:
+        new = copy.copy(self)
+        new._X = self._X[places] if self.columns is None else self._X.iloc[places]
+        new._y = None if self._y is None else self._y[places]
+        new._given, new.n_rows = _at(self._given, places), len(places)
+        return new
 
 
 class SparseRows(RowSource):
@@ -132,7 +154,10 @@ class SparseRows(RowSource):
             self._y = None if y is None else _as_labels(y, self.n_rows)
         self.columns, self._given, self.labelled = None, y, y is not None
 
-    coded = MemoryRows.coded
+    coded, sampled = MemoryRows.coded, MemoryRows.sampled
+
+    def take(self, places: Places) -> Block:
+        return self._X[places], None if self._y is None else numbers(self._y[places])
 
     def blocks(self) -> Iterator[Block]:
         return self._cut(self.block_rows)
@@ -143,7 +168,7 @@ class SparseRows(RowSource):
     def _cut(self, size: int) -> Iterator[Block]:
         for start in range(0, self.n_rows, size):
             cut = slice(start, start + size)
-            yield self._X[cut], None if self._y is None else self._y[cut]
+            yield self._X[cut], None if self._y is None else numbers(self._y[cut])
 
 
 class ParquetRows(RowSource):
@@ -207,8 +232,15 @@ class SelectedRows(RowSource):
             for table, y in self._source.blocks():
                 yield table.iloc[:, positions], y
 
+    def take(self, places: Places) -> Block:
+        table, y = self._source.take(places)
+        return table[list(self.columns or ())], y
+
+    def sampled(self, places: Places) -> RowSource:
+        return _on(self, self._source.sampled(places), len(places))
+
     def coded(self, classes: Any) -> SelectedRows:
-        return _on_coded(self, self._source, classes)
+        return _on(self, self._source.coded(classes), self.n_rows)
 
 
 class MappedRows(RowSource):
@@ -227,13 +259,23 @@ class MappedRows(RowSource):
 
     def blocks(self) -> Iterator[Block]:
         for table, y in self._source.blocks():
-            out = np.full((table.shape[0], self.n_columns), np.nan)
-            with muted():
-                self._write(out, table, (2048, 256, 32, 1))
-            yield out, y
+            yield self._mapped(table), y
+
+    def take(self, places: Places) -> Block:
+        table, y = self._source.take(places)
+        return self._mapped(table), y
+
+    def sampled(self, places: Places) -> RowSource:
+        return _on(self, self._source.sampled(places), len(places))
+
+    def _mapped(self, table: Table) -> FloatArray:
+        out = np.full((table.shape[0], self.n_columns), np.nan)
+        with muted():
+            self._write(out, table, (2048, 256, 32, 1))
+        return out
 
     def coded(self, classes: Any) -> MappedRows:
-        return _on_coded(self, self._source, classes)
+        return _on(self, self._source.coded(classes), self.n_rows)
 
     def _write(self, out: FloatArray, table: Table, smaller: tuple[int, ...]) -> None:
         if not self._attempt(out, table) and smaller:
@@ -253,11 +295,26 @@ class MappedRows(RowSource):
         return True
 
 
-def _on_coded(view: View, source: RowSource, classes: Any) -> View:
-    """Return the same view on rows whose labels are places among the classes."""
+def _on(view: View, source: RowSource, n_rows: int) -> View:
+    """Return the same view on other rows."""
     new = copy.copy(view)
-    new._source = source.coded(classes)
+    new._source, new.n_rows = source, n_rows
     return new
+
+
+def _at(labels: Any, places: Places) -> Any:
+    if labels is None or isinstance(labels, np.ndarray):
+        return None if labels is None else labels[places]
+    if hasattr(labels, "iloc"):
+        return labels.iloc[places]
+    return [labels[place] for place in places]
+
+
+def _no_places() -> PrivacyError:
+    return PrivacyError(
+        "rows cannot be drawn at random from Parquet files: read them once, and hold the rows in "
+        "memory or in a memory-mapped array (Private(X, y))."
+    )
 
 
 def _as_table(X: Any) -> Any:
@@ -280,8 +337,22 @@ def _as_table(X: Any) -> Any:
     return array
 
 
-def _as_labels(y: Any, n_rows: int) -> FloatArray:
-    array = column_of_list(y) if isinstance(y, (list, tuple)) else numbers(y)
+def _coded(y: Any, classes: Any, n_rows: int) -> Any:
+    """Places among the classes, as float32 and piece by piece: labels can be many."""
+    if not isinstance(y, np.ndarray):
+        return codes(y, classes)
+    out = np.empty(n_rows, dtype=np.float32 if len(classes) < 1 << 24 else np.float64)
+    for start in range(0, n_rows, BLOCK_CELLS):
+        cut = slice(start, start + BLOCK_CELLS)
+        out[cut] = codes(y[cut], classes)
+    return out
+
+
+def _as_labels(y: Any, n_rows: int) -> Any:
+    if type(y) is np.ndarray and y.dtype.kind in "biuf":
+        array = y  # as it is: blocks of it become float64
+    else:
+        array = column_of_list(y) if isinstance(y, (list, tuple)) else numbers(y)
     if array.shape != (n_rows,):
         shape = " x ".join(map(str, array.shape))
         raise ValueError(f"y must hold one label for each of the {n_rows} rows; got shape {shape}.")

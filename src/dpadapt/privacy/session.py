@@ -20,6 +20,7 @@ from ._cells import quiet
 from .calibration import calibrate
 from .cleaning import RowMap
 from .composition import compose_epsilon
+from .drawn import DrawnSession
 from .errors import PrivacyError
 from .events import Event, FloatArray, ParallelEvent, RandomStoppingEvent, Relation
 from .filtering import FilteredQuery, IndividualFilter
@@ -29,11 +30,11 @@ from .guarantee import Guarantee
 from .noise import NoiseSource
 from .queries import Query
 from .rows import BLOCK_ROWS, RowSource, unreadable
+from .weighted import AllRows, Cleaned, Reduction
 
 __all__ = ["Budget", "Session"]
 
 Function = Callable[[FloatArray], Any]
-Reduction = Callable[[FloatArray, FloatArray | None], FloatArray]
 KEPT_BYTES = 1 << 30  # of cleaned rows, at most, that a session keeps for its next query
 # What the order of summation can do to a float64 sum, relative to one row: under add-remove every
 # later row moves to another place in its block. Holds up to 1e7 rows; must not tell how many.
@@ -47,7 +48,7 @@ class Budget(Protocol):
         """Record the events durably, or raise before anything is released."""
 
 
-class Session:
+class Session(DrawnSession):
     """One budget spent on one private sample; made by :meth:`dpadapt.Private.open`.
 
     Examples
@@ -221,7 +222,7 @@ class Session:
         """
         self._needs_replace_one("a table of rows")
         self._check_part(part)
-        query = _AllRows(cleaning)
+        query = AllRows(cleaning)
         with quiet():
             blocks = [
                 X if y is None else np.column_stack([X, y]) for X, y in self._part(query, part)
@@ -258,7 +259,9 @@ class Session:
         """Compute something from a hidden value, and keep it hidden too (a fitted model, say)."""
         if hidden._owner is not self:
             raise PrivacyError("the hidden statistic must come from this session.")
-        return Hidden(_apply(function, hidden._value), _Named(label), math.inf, hidden.part, self)
+        value = _apply(function, hidden._value)
+        value.flags.writeable = False  # so that it need not be copied for every use of it
+        return Hidden(value, _Named(label), math.inf, hidden.part, self)
 
     def _check_part(self, part: Part) -> None:
         if (part == "all") == bool(self._holdout):
@@ -283,7 +286,7 @@ class Session:
             raise failure
         return total + lost
 
-    def _kept(self, query: Query, part: Part) -> Iterable[tuple[FloatArray, FloatArray | None]]:
+    def _kept(self, query: Cleaned, part: Part) -> Iterable[tuple[FloatArray, FloatArray | None]]:
         known = self._clean.get(part)
         if known is not None and known[0] is query.cleaning:
             return known[1]
@@ -295,9 +298,7 @@ class Session:
         self._clean[part] = (query.cleaning, blocks)
         return blocks
 
-    def _part(
-        self, query: Query | _AllRows, part: Part
-    ) -> Iterator[tuple[FloatArray, FloatArray | None]]:
+    def _part(self, query: Cleaned, part: Part) -> Iterator[tuple[FloatArray, FloatArray | None]]:
         if self._rows is None:
             raise PrivacyError("the session is closed; open a new one.")
         done = 0
@@ -369,6 +370,12 @@ class Session:
             raise PrivacyError(
                 "an individual filter is proved for continuous Gaussian noise; use noise='secure'."
             )
+        if request.rate is not None:
+            self._needs_replace_one("a draw from weights")
+        if request.mechanism == "one-draw-gaussian" and self._source.name == "exact":
+            raise PrivacyError(
+                "a descent takes millions of noisy steps in float64; use noise='secure'."
+            )
         return replace(request.event(self._source, noise), relation=self.relation)
 
     def _grant(self, request: Request, noise: float, part: Part) -> Grant:
@@ -429,6 +436,19 @@ class Session:
         if self._left.get(grant, 0) < 1:
             raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
         self._left[grant] -= 1
+        return grant.scale
+
+    def _spend(self, grant: Grant, mechanism: Mechanism, times: int = 1) -> float:
+        """Check that so many uses of a mechanism were paid for; gives the scale."""
+        if grant not in self._left:
+            raise PrivacyError("the grant must come from this session.")
+        if self._rows is None:
+            raise PrivacyError("the session is closed; open a new one.")
+        if grant.request.mechanism != mechanism:
+            raise PrivacyError(f"the grant is for {grant.request.mechanism}, not for {mechanism}.")
+        if self._left[grant] < times:
+            raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
+        self._left[grant] -= times
         return grant.scale
 
     @property
@@ -563,14 +583,6 @@ class Session:
                 "state its dimension (for randomised response: a count) in the request."
             )
         return value
-
-
-@dataclass(frozen=True)
-class _AllRows:
-    """The query of :meth:`Session.hide_rows`."""
-
-    cleaning: RowMap
-    label: str = "rows"
 
 
 @dataclass(frozen=True)
