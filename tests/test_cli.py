@@ -28,6 +28,7 @@ COMMANDS = (
     ["ledger", "create"],
     ["ledger", "show"],
     ["ledger", "export"],
+    ["agent"],
 )
 
 

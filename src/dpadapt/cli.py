@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dpadapt._commands.agent import agent
 from dpadapt._commands.screens import plain_errors, say, say_note
 
 __all__ = ["app"]
@@ -40,6 +41,7 @@ ledger_app = _app(
     "  dpadapt ledger show --ledger budget.db"
 )
 app.add_typer(ledger_app, name="ledger")
+app.command()(agent)
 
 
 class Noise(StrEnum):

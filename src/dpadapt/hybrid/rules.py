@@ -1,0 +1,329 @@
+"""Rules: public predictors that questions are about.
+
+Two classes, written -1 and 1 inside; 0 stands for a label of neither. A rule is total: whatever a
+row holds, it gives an answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpadapt.privacy.events import FloatArray
+
+__all__ = [
+    "FunctionRule",
+    "LinearRule",
+    "Rule",
+    "feature_count",
+    "raw_features",
+    "rule_from_dict",
+]
+
+FEATURES = ("linear", "squares", "quadratic")
+_LARGEST = 1e100  # of a cell or a coefficient: sums of products stay finite
+
+
+class Rule(Protocol):
+    """What a question needs of a predictor.
+
+    Attributes
+    ----------
+    classes : tuple
+        The two class labels.
+    """
+
+    @property
+    def classes(self) -> tuple[Any, Any]: ...
+    def predict_sign(self, X: FloatArray) -> FloatArray:
+        """-1 or 1 for each row."""
+
+    def losses(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Loss of each row, 0 or more, infinite for a label of no class; labels in -1, 0, 1."""
+
+    def check(self, n_columns: int) -> None:
+        """Raise if rows of that many columns do not fit."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+
+
+def rule_from_dict(data: Mapping[str, Any]) -> Rule:
+    """Rebuild any rule that can be written down from its ``to_dict``.
+
+    Examples
+    --------
+    >>> rule = LinearRule("linear", np.zeros(2), np.ones(2), np.array([1.0, 0.0, 0.0]), (0, 1))
+    >>> rule_from_dict(rule.to_dict()).classes
+    (0, 1)
+    """
+    if data.get("rule") == "parity":
+        from .parity import ParityRule
+
+        return ParityRule.from_dict(data)
+    return LinearRule.from_dict(data)
+
+
+def feature_count(features: str, n_columns: int) -> int:
+    """Return the number of features that rows of ``n_columns`` have, the constant not counted.
+
+    Examples
+    --------
+    >>> [feature_count(name, 3) for name in FEATURES]
+    [3, 3, 9]
+    """
+    _known(features)
+    return n_columns * (n_columns + 3) // 2 if features == "quadratic" else n_columns
+
+
+def raw_features(features: str, X: FloatArray) -> FloatArray:
+    """Features psi(x) of rows: x, x^2, or x with its squares and products.
+
+    Examples
+    --------
+    >>> raw_features("quadratic", np.array([[2.0, 3.0]]))
+    array([[2., 3., 4., 6., 9.]])
+    """
+    _known(features)
+    rows = np.asarray(X, dtype=np.float64)
+    if features == "linear":
+        return rows
+    with np.errstate(all="ignore"):
+        if features == "squares":
+            return np.square(rows)
+        i, j = np.triu_indices(rows.shape[1])
+        return np.hstack([rows, rows[:, i] * rows[:, j]])
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRule:
+    r"""Sign of <v, z(x)>, z the standardised features of a row with a constant, of norm at most 1.
+
+    With psi the features, u = ((psi(x) - centre) / scale, 1) and C = ``clip``,
+    :math:`z = u \min(1, C / \|u\|) / C`. A cell of u that is not finite counts as the centre's.
+
+    Parameters
+    ----------
+    features : {"linear", "squares", "quadratic"}
+    centre, scale : array of shape (k,)
+        Public location and scale of the features.
+    coefficients : array of shape (k + 1,)
+        v; the last belongs to the constant.
+    classes : sequence of two labels
+        The one that -1 stands for, and the one that 1 stands for.
+    clip : float, optional
+        C; by default the square root of k + 1, the typical norm of u.
+
+    Examples
+    --------
+    >>> rule = LinearRule("linear", np.zeros(2), np.ones(2), np.array([1.0, 0.0, 0.0]), (0, 1))
+    >>> rule.predict(np.array([[3.0, 1.0], [-2.0, np.nan]]))
+    array([1, 0])
+    >>> bool(LinearRule.from_dict(rule.to_dict()).clip == rule.clip)
+    True
+    """
+
+    features: str
+    centre: FloatArray
+    scale: FloatArray
+    coefficients: FloatArray
+    classes: tuple[Any, Any]
+    clip: float = 0.0
+
+    def __post_init__(self) -> None:
+        _known(self.features)
+        for name in ("centre", "scale", "coefficients"):
+            array = np.array(getattr(self, name), dtype=np.float64)
+            if array.ndim != 1 or not (np.abs(array) <= _LARGEST).all():
+                raise ValueError(f"{name} must be one row of numbers, of size 1e100 at most.")
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        if not len(self.centre) == len(self.scale) == len(self.coefficients) - 1:
+            raise ValueError("centre and scale need one number a feature, coefficients one more.")
+        if not (self.scale > 0).all():
+            raise ValueError("scale must be positive.")
+        clip = float(self.clip) or math.sqrt(len(self.coefficients))
+        if not 0 < clip < math.inf:
+            raise ValueError(f"clip must be positive and finite; got {self.clip!r}.")
+        object.__setattr__(self, "clip", clip)
+        object.__setattr__(self, "classes", _two(self.classes))
+
+    @property
+    def width(self) -> int:
+        """Number of coefficients, k + 1."""
+        return len(self.coefficients)
+
+    def with_coefficients(self, coefficients: FloatArray) -> LinearRule:
+        """Return the rule with another v."""
+        return replace(self, coefficients=coefficients)
+
+    def check(self, n_columns: int) -> None:
+        """Raise if rows of that many columns do not fit."""
+        if feature_count(self.features, n_columns) != len(self.centre):
+            raise ValueError(
+                f"the rule has {len(self.centre)} features, but rows of {n_columns} columns give "
+                f"{feature_count(self.features, n_columns)}."
+            )
+
+    def embed(self, X: FloatArray) -> FloatArray:
+        """Rows z(x), of norm at most 1."""
+        out = np.ones((len(X), self.width))
+        inner = out[:, :-1]
+        with np.errstate(all="ignore"):
+            np.subtract(raw_features(self.features, X), self.centre, out=inner)
+            inner /= self.scale
+            squares = np.einsum("ij,ij->i", out, out)
+            if not (squares < _LARGEST).all():  # something is huge or not finite
+                np.nan_to_num(inner, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+                np.clip(inner, -_LARGEST, _LARGEST, out=inner)
+                squares = np.einsum("ij,ij->i", out, out)
+        slack = 1 - 4 * float(np.finfo(np.float64).eps) * (self.width + 4)  # what rounding can do
+        out *= (slack / np.maximum(self.clip, np.sqrt(squares)))[:, None]
+        return out
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """<v, z(x)>."""
+        return np.asarray(self.embed(X) @ self.coefficients)
+
+    def predict_sign(self, X: FloatArray) -> FloatArray:
+        """1 where the score is positive, else -1."""
+        return np.where(self.scores(X) > 0, 1.0, -1.0)
+
+    def predict(self, X: FloatArray) -> Any:
+        """Class labels."""
+        return np.asarray(self.classes)[(self.scores(X) > 0).astype(np.int64)]
+
+    def losses(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Logistic loss log(1 + exp(-y <v, z>)); infinite for a label of no class."""
+        with np.errstate(all="ignore"):
+            return np.where(y == 0, np.inf, np.logaddexp(0.0, -y * self.scores(X)))
+
+    def slopes(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Gradients of the logistic loss in v, of norm at most 1; 0 for a label of no class."""
+        rows = self.embed(X)
+        with np.errstate(all="ignore"):
+            pull = -y / (1 + np.exp(y * (rows @ self.coefficients)))
+            rows *= pull[:, None]
+        return rows
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; nothing is rounded."""
+        return {
+            "rule": "linear",
+            "features": self.features,
+            "centre": self.centre.tolist(),
+            "scale": self.scale.tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "classes": list(self.classes),
+            "clip": self.clip,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> LinearRule:
+        """Rebuild from :meth:`to_dict`."""
+        if data.get("rule") != "linear":
+            raise ValueError(f"unknown kind of rule {data.get('rule')!r}.")
+        arrays = {n: np.array(data[n], dtype=float) for n in ("centre", "scale", "coefficients")}
+        return cls(
+            features=data["features"],
+            **arrays,
+            classes=_two(data["classes"]),
+            clip=float(data["clip"]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionRule:
+    """Any predictor as a rule: it stays in this process, so agents elsewhere cannot be asked of it.
+
+    A cell that is not finite becomes 0 before the predictor sees it. Where the predictor fails on a
+    block of rows, halves of it are tried, down to single rows; a row on which it fails is of no
+    class, which counts as a mistake.
+
+    Parameters
+    ----------
+    function : callable
+        From rows to class labels, e.g. ``fitted.predict``; row by row.
+    classes : sequence of two labels
+    loss : callable, optional
+        From rows and labels in -1, 1 to losses, 0 or more; by default 1 for a mistake.
+
+    Examples
+    --------
+    >>> rule = FunctionRule(lambda X: np.where(X[:, 0] > 0, "yes", "no"), ("no", "yes"))
+    >>> rule.predict_sign(np.array([[3.0], [np.nan]]))
+    array([ 1., -1.])
+    """
+
+    function: Callable[[FloatArray], Any]
+    classes: tuple[Any, Any]
+    loss: Callable[[FloatArray, FloatArray], FloatArray] | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", _two(self.classes))
+
+    def check(self, n_columns: int) -> None:
+        """Accept every width: what the function wants is not known."""
+
+    def predict_sign(self, X: FloatArray) -> FloatArray:
+        """-1 or 1 for each row; 0 where the predictor fails or names another class."""
+
+        def signs(rows: FloatArray) -> FloatArray:
+            said = np.asarray(self.function(rows))
+            return 1.0 * (said == self.classes[1]) - 1.0 * (said == self.classes[0])
+
+        return _by_halves(signs, _finite(X), 0.0)
+
+    def losses(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Loss of each row; infinite where it fails, or for a label of no class."""
+        if self.loss is None:
+            return np.where(self.predict_sign(X) == y, np.where(y == 0, np.inf, 0.0), 1.0)
+        loss, last = self.loss, X.shape[1]
+        both = np.column_stack([_finite(X), y])
+        found = _by_halves(lambda rows: loss(rows[:, :last], rows[:, last]), both, np.inf)
+        return np.where(y == 0, np.inf, found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Refuse: a function cannot be written down."""
+        raise TypeError(
+            "a FunctionRule cannot be sent to agents in other processes; use a LinearRule, or "
+            "agents in memory."
+        )
+
+
+def _by_halves(
+    function: Callable[[FloatArray], Any], rows: FloatArray, failed: float
+) -> FloatArray:
+    try:
+        found = np.asarray(function(rows), dtype=np.float64)
+        if found.shape == (len(rows),):
+            return found
+    except Exception:  # it may depend on a value: it must stay with its row
+        pass
+    if len(rows) <= 1:
+        return np.full(len(rows), failed)
+    cut = len(rows) // 2
+    halves = (_by_halves(function, part, failed) for part in (rows[:cut], rows[cut:]))
+    return np.concatenate(list(halves))
+
+
+def _finite(X: FloatArray) -> FloatArray:
+    return np.nan_to_num(np.asarray(X, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _known(features: str) -> None:
+    if features not in FEATURES:
+        listed = ", ".join(map(repr, FEATURES))
+        raise ValueError(f"features must be one of {listed}; got {features!r}.")
+
+
+def _two(classes: Sequence[Any]) -> tuple[Any, Any]:
+    plain = [each.item() if hasattr(each, "item") else each for each in classes]
+    known = all(isinstance(each, (str, int, float)) and each == each for each in plain)
+    if len(plain) != 2 or not known or plain[0] == plain[1]:
+        raise ValueError("classes must be two different labels, numbers or texts.")
+    return plain[0], plain[1]
