@@ -1,0 +1,57 @@
+"""What fresh agents' answers promise about a rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpadapt.privacy.replies import Estimate
+
+__all__ = ["Certificate"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Error of the chosen rule on the agents' population, with a bound that holds in advance.
+
+    Attributes
+    ----------
+    error : float or None
+        Unbiased estimate for the rule, if it was the only one; None if nobody answered.
+    upper : float
+        Above the true error with probability ``confidence`` at least, though the rule was chosen
+        among others by the same answers (union bound).
+    confidence : float
+    target : float
+        What was asked for.
+    agents : int
+        Answers that it rests on.
+
+    Examples
+    --------
+    >>> Certificate(error=0.04, upper=0.08, confidence=0.95, target=0.1, agents=20_000).certified
+    True
+    >>> Certificate.none(target=0.1).certified
+    False
+    """
+
+    error: float | None
+    upper: float
+    confidence: float
+    target: float
+    agents: int
+
+    @property
+    def certified(self) -> bool:
+        """Whether the bound is at most the target."""
+        return self.upper <= self.target
+
+    @classmethod
+    def of(cls, found: Estimate, confidence: float, target: float) -> Certificate:
+        """Certificate of an estimate whose interval has room for the union bound already."""
+        value = found.value if found.count else None
+        return cls(value, found.high, confidence, target, found.count)
+
+    @classmethod
+    def none(cls, target: float) -> Certificate:
+        """Nobody was asked, nothing is promised."""
+        return cls(None, 1.0, 1.0, target, 0)

@@ -1,0 +1,135 @@
+r"""Algorithm 2 of paper 003: any private learner, run on rows drawn from the weights.
+
+m rows are drawn with replacement, no row with more than :math:`b = 1/(\kappa n)`, and an
+:math:`(\epsilon_M, \delta_M)`-private estimator is fitted to them. A round costs
+:math:`m \ln(1 + b (e^{\epsilon_M} - 1))` (:class:`~dpadapt.privacy.events.DrawsEvent`), for every
+:math:`\epsilon_M`; the printed :math:`6 \epsilon_M m b` is false for large ones. The budget fixes
+what a round may cost, and so :math:`\epsilon_M`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from dpadapt.privacy import Grant, Private, Request, Session
+from dpadapt.privacy import _validate as validate
+from dpadapt.privacy.weights import RowWeights, draw_rate
+
+from .learners import Task
+from .rules import FunctionRule, LinearRule, raw_features
+
+__all__ = ["EstimatorLearner"]
+
+_MOST_EPSILON = 20.0  # of one fit: beyond, noise is no matter any more
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatorLearner:
+    """A classifier of this library (or any with its interface) as the learner of a round.
+
+    It is given the features of the rows in their public units.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With parameters ``epsilon``, ``delta`` and ``classes``, and ``fit(private=...)``. Its own
+        epsilon and delta are replaced; it must keep to them under replace-one, which is checked.
+    draws : int
+        m, rows that it is fitted to.
+    delta : float, default=1e-8
+        delta_M.
+    public : (X, y), optional
+        A public sample, for estimators that need one.
+
+    Examples
+    --------
+    >>> from dpadapt.mixing import NoisyGDClassifier
+    >>> learner = EstimatorLearner(NoisyGDClassifier(epsilon=1, delta=1e-8, steps=20), draws=500)
+    >>> blank = LinearRule("linear", np.zeros(2), np.ones(2), np.zeros(3), (0, 1))
+    >>> (request,) = learner.requests(Task(100_000, 2, blank), [0.1])
+    >>> request.draws, round(request.rate, 6)
+    (500, 0.0001)
+    """
+
+    estimator: Any
+    draws: int
+    delta: float = 1e-8
+    public: tuple[Any, Any] | None = None
+
+    def __post_init__(self) -> None:
+        validate.count("draws", self.draws)
+        validate.delta(self.delta)
+        known = self.estimator.get_params(deep=False)
+        missing = [name for name in ("epsilon", "delta", "classes") if name not in known]
+        if missing:
+            raise TypeError(f"estimator lacks the parameter(s) {', '.join(missing)}.")
+
+    def requests(self, task: Task, densities: Sequence[float]) -> tuple[Request, ...]:
+        """One fit a round; its epsilon is what is solved for."""
+        return tuple(
+            Request(
+                "draws",
+                f"{type(self.estimator).__name__} on drawn rows",
+                rate=draw_rate(density, task.n_rows),
+                draws=self.draws,
+                delta=self.delta,
+            )
+            for density in densities
+        )
+
+    def learn(
+        self,
+        task: Task,
+        session: Session,
+        grants: tuple[Grant, ...],
+        weights: RowWeights,
+        density: float,
+    ) -> FunctionRule:
+        """Fit a clone to the drawn rows."""
+        (grant,) = grants
+        model = self._clone(min(grant.epsilon, _MOST_EPSILON), weights.updates)
+        blank = task.blank
+        public = self._public(blank)
+
+        def run(sample: Private) -> Any:
+            mapped = sample.map(lambda X: _standardised(X, blank), blank.width - 1)
+            return model.fit(*public, private=mapped)
+
+        fitted = session.learn_on_draws(grant, weights, density, self.draws, run)
+        return FunctionRule(_Decoded(fitted, blank), blank.classes)
+
+    def _clone(self, epsilon: float, turn: int) -> Any:
+        model = clone(self.estimator)
+        model.set_params(epsilon=epsilon, delta=self.delta, classes=[0, 1])
+        seed = model.get_params(deep=False).get("random_state")
+        if isinstance(seed, int):  # every round its own noise
+            model.set_params(random_state=seed + turn)
+        return model
+
+    def _public(self, blank: LinearRule) -> tuple[Any, Any]:
+        if self.public is None:
+            return None, None
+        X, y = self.public
+        return _standardised(X, blank), (np.asarray(y) == blank.classes[1]).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Decoded:
+    """Predictions 0 and 1 of a fitted model of standardised features, as class labels of rows."""
+
+    model: Any
+    blank: LinearRule
+
+    def __call__(self, X: Any) -> Any:
+        places = np.asarray(self.model.predict(_standardised(X, self.blank))) > 0
+        return np.asarray(self.blank.classes)[places.astype(np.intp)]
+
+
+def _standardised(X: Any, blank: LinearRule) -> Any:
+    """Features of rows in their public units, without a constant."""
+    return (raw_features(blank.features, X) - blank.centre) / blank.scale

@@ -1,0 +1,332 @@
+r"""A finite class of hypotheses: the exponential mechanism over weighted losses.
+
+The score of h is :math:`\sum_i \mu_i \, 1[h(x_i) \ne y_i]`, with weights of which none is above
+q = 1 / (density n). By the overlap lemma (:mod:`dpadapt.privacy.weights`) two neighbours have the
+scores (1-q) a + q b and (1-q) a + q b', b and b' averages of one-row losses. A difference of two
+scores is the same with one-row differences, which lie in [-1, 1]: it moves by at most 2 q, the
+*range sensitivity*. Attained: the changed row holds the weight q, h errs on it before and not
+after, and the other hypothesis the other way round. The number of hypotheses plays no part.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadapt.privacy import Grant, Request, RowMap, Session
+from dpadapt.privacy import _validate as validate
+from dpadapt.privacy.weighted import weighted_sensitivity
+from dpadapt.privacy.weights import RowWeights
+
+from .learners import Task
+from .rules import LinearRule, Rule
+
+__all__ = [
+    "ClassLosses",
+    "FiniteClass",
+    "FiniteClassLearner",
+    "RuleList",
+    "SparseSeparators",
+    "sparse_separators",
+]
+
+Array = NDArray[np.float64]
+
+_MOST = 20_000_000  # hypotheses: their losses are held at once
+
+
+class FiniteClass(Protocol):
+    """What the learner needs of a class."""
+
+    def __len__(self) -> int: ...
+    def check(self, task: Task) -> None:
+        """Raise if the class does not fit the task (public facts)."""
+
+    def cleaning(self, task: Task) -> RowMap:
+        """The map under which rows come to ``mistakes``; labels become -1, 0, 1."""
+
+    def mistakes(self, X: Array, y: Array, weights: Array) -> Array:
+        """Sum of the weights of the rows on which each hypothesis errs. A label 0 is an error."""
+
+    def rule(self, index: int, task: Task) -> Rule:
+        """The hypothesis as a rule."""
+
+
+@dataclass(frozen=True, eq=False)
+class RuleList:
+    """A finite class that is written out: any rules.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+
+    Examples
+    --------
+    >>> first = LinearRule("linear", [0.0], [1.0], [1.0, 0.0], (0, 1))
+    >>> rules = RuleList((first, first.with_coefficients(np.array([-1.0, 0.0]))))
+    >>> rules.mistakes(np.array([[2.0], [3.0]]), np.array([1.0, -1.0]), np.array([0.9, 0.1]))
+    array([0.1, 0.9])
+    """
+
+    rules: Sequence[Rule]
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def check(self, task: Task) -> None:
+        """Raise if some rule is for other rows."""
+        for rule in self.rules:
+            rule.check(task.n_columns)
+
+    def cleaning(self, task: Task) -> RowMap:
+        """Rows as they are."""
+        return task.rows
+
+    def mistakes(self, X: Array, y: Array, weights: Array) -> Array:
+        """Weighted mistakes of each rule."""
+        return np.array([weights @ (rule.predict_sign(X) != y) for rule in self.rules])
+
+    def rule(self, index: int, task: Task) -> Rule:
+        """The rule itself."""
+        return self.rules[index]
+
+
+@dataclass(frozen=True, eq=False)
+class SparseSeparators:
+    """1[<w, u> > t] for sparse w on a grid; of :func:`sparse_separators`.
+
+    u are the features of the task's rule, in units of their public scale from their public centre.
+
+    Parameters
+    ----------
+    n_features : int
+    supports : ndarray of shape (D, s)
+        Columns of each direction.
+    weights : ndarray of shape (D, s)
+        Entries of w there.
+    thresholds : ndarray of shape (K,)
+        Every t, increasing. Hypothesis number j * K + k has direction j and threshold k.
+
+    Examples
+    --------
+    >>> separators = sparse_separators(3, 1, thresholds=(-1.0, 0.0, 1.0))
+    >>> len(separators)  # 3 columns, 2 signs, 3 thresholds
+    18
+    >>> separators.coefficients(1)
+    array([-1.,  0.,  0., -0.])
+    """
+
+    n_features: int
+    supports: NDArray[np.int64]
+    weights: Array
+    thresholds: Array
+
+    def __len__(self) -> int:
+        return len(self.supports) * len(self.thresholds)
+
+    def check(self, task: Task) -> None:
+        """Raise if the task has another number of features."""
+        if self.n_features != task.blank.width - 1:
+            raise ValueError(
+                f"the separators are over {self.n_features} features, the rows have "
+                f"{task.blank.width - 1}."
+            )
+
+    def cleaning(self, task: Task) -> RowMap:
+        """Rows z of the task's rule: u and a constant, shrunk together."""
+        return task.embedded
+
+    def mistakes(self, X: Array, y: Array, weights: Array) -> Array:
+        """Weighted mistakes, all thresholds of a direction from one histogram.
+
+        A row is above the thresholds below its <w, u>: with label -1 it is a mistake there, with
+        label 1 for all others. A label of no class is one everywhere.
+        """
+        count = len(self.thresholds)
+        out = np.empty((len(self.supports), count))
+        with np.errstate(all="ignore"):
+            standard = X[:, :-1] / X[:, -1:]
+        negative, positive = weights * (y <= 0), weights * (y >= 0)
+        for j, (columns, w) in enumerate(zip(self.supports, self.weights, strict=True)):
+            place = np.searchsorted(self.thresholds, standard[:, columns] @ w)  # thresholds below
+            below = np.bincount(place, positive, count + 1)[:count]
+            above = np.bincount(place, negative, count + 1)[1:]
+            out[j] = np.cumsum(below) + np.cumsum(above[::-1])[::-1]
+            # a label 0 stands in both sums and is counted once, at every threshold
+        return np.asarray(out.ravel())
+
+    def coefficients(self, index: int) -> Array:
+        """W and -t as the coefficients of a :class:`LinearRule`."""
+        direction, threshold = divmod(index, len(self.thresholds))
+        out = np.zeros(self.n_features + 1)
+        out[self.supports[direction]] = self.weights[direction]
+        out[-1] = -self.thresholds[threshold]
+        return out
+
+    def rule(self, index: int, task: Task) -> LinearRule:
+        """The separator as a linear rule in the task's features."""
+        return task.blank.with_coefficients(self.coefficients(index))
+
+
+def sparse_separators(
+    d: int,
+    s: int,
+    *,
+    levels: Sequence[float] = (-1.0, 1.0),
+    thresholds: Sequence[float] = tuple(np.linspace(-2, 2, 17).tolist()),
+) -> SparseSeparators:
+    """Every separator with s of d features, weights from ``levels`` and a threshold of the grid.
+
+    Parameters
+    ----------
+    d, s : int
+    levels : sequence of float, default=(-1, 1)
+        Values that a weight can have; public, not 0.
+    thresholds : sequence of float, default=-2, -1.75, ..., 2
+        Public.
+
+    Examples
+    --------
+    >>> len(sparse_separators(20, 2, thresholds=(0.0,)))  # 190 pairs, 4 signs
+    760
+    """
+    validate.count("d", d)
+    if validate.count("s", s) > d:
+        raise ValueError(f"s must be at most d; got {s} of {d}.")
+    values = sorted({float(level) for level in levels})
+    cuts = np.array(sorted({float(t) for t in thresholds}))
+    if not values or 0.0 in values or not np.isfinite(values).all():
+        raise ValueError("levels must be finite numbers other than 0.")
+    if not len(cuts) or not np.isfinite(cuts).all():
+        raise ValueError("thresholds must be finite numbers, one at least.")
+    size = math.comb(d, s) * len(values) ** s * len(cuts)
+    if size > _MOST:
+        raise ValueError(f"the class has {size} hypotheses; at most {_MOST} can be scored.")
+    signs = np.array(list(itertools.product(values, repeat=s)))
+    supports = np.array(list(itertools.combinations(range(d), s)), dtype=np.int64)
+    repeated = np.repeat(supports, len(signs), axis=0)
+    return SparseSeparators(d, repeated, np.tile(signs, (len(supports), 1)), cuts)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassLosses:
+    """Weighted mistakes of every hypothesis of a class.
+
+    Parameters
+    ----------
+    hypotheses : FiniteClass
+    cleaning : RowMap
+        To labels -1, 0, 1.
+
+    Examples
+    --------
+    >>> first = LinearRule("linear", [0.0], [1.0], [1.0, 0.0], (0, 1))
+    >>> query = ClassLosses(RuleList((first,)), Task(2, 1, first).rows)
+    >>> query.range_sensitivity(density=0.5, n_rows=1000) > 2 / 500
+    True
+    """
+
+    hypotheses: FiniteClass
+    cleaning: RowMap
+    label: str = "weighted mistakes"
+
+    @property
+    def magnitude(self) -> float:
+        """Euclidean norm of one row's losses, at most."""
+        return math.sqrt(len(self.hypotheses))
+
+    def shape(self, n_columns: int) -> tuple[int, ...]:
+        """One number for each hypothesis."""
+        return (len(self.hypotheses),)
+
+    def block(self, X: Array, y: Array | None) -> Array:
+        """Number of mistakes, unweighted."""
+        return self.weighted_block(X, y, np.ones(len(X)))
+
+    def weighted_block(self, X: Array, y: Array | None, weights: Array) -> Array:
+        """Weights of the rows on which each hypothesis errs."""
+        labels = np.zeros(len(X)) if y is None else y
+        return self.hypotheses.mistakes(X, labels, weights)
+
+    def sensitivity(self, n_rows: int) -> float:
+        """Euclidean sensitivity of the mean: losses in [0, 1], so their diameter is the norm."""
+        return self.magnitude / n_rows
+
+    def range_sensitivity(self, density: float, n_rows: int) -> float:
+        """2 / (density n), and what rounding can do to the four scores of two differences."""
+        return weighted_sensitivity(_Differences(self.hypotheses, self.cleaning), density, n_rows)
+
+
+class _Differences(ClassLosses):
+    """Differences of two scores: one row's are in [-1, 1]. The magnitude scales the rounding."""
+
+    @property
+    def magnitude(self) -> float:
+        """Four scores, twice what a plain sum of weights allows for: histograms are summed up."""
+        return 8.0
+
+    def sensitivity(self, n_rows: int) -> float:
+        """The range of one row's differences, over n."""
+        return 2 / n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteClassLearner:
+    """The best of a finite class, by the exponential mechanism on weighted mistakes.
+
+    With H hypotheses it is within 2 q ln(H / b) / epsilon of the best, except with probability b;
+    no gradient, no convexity, and the dimension enters by ln(H) only: s-sparse separators over d
+    features (:func:`sparse_separators`) need rows in proportion to s ln(d).
+
+    Parameters
+    ----------
+    hypotheses : FiniteClass, or a sequence of rules
+
+    Examples
+    --------
+    >>> blank = LinearRule("linear", np.zeros(20), np.ones(20), np.zeros(21), (0, 1))
+    >>> learner = FiniteClassLearner(sparse_separators(20, 2))
+    >>> (request,) = learner.requests(Task(1000, 20, blank), [0.5])
+    >>> request.mechanism, round(request.sensitivity, 6)
+    ('noisy-argmin', 0.004)
+    """
+
+    hypotheses: FiniteClass | Sequence[Rule]
+
+    def __post_init__(self) -> None:
+        if not len(self.hypotheses):
+            raise ValueError("hypotheses: one at least.")
+
+    @cached_property
+    def _class(self) -> FiniteClass:
+        known = self.hypotheses
+        return RuleList(tuple(known)) if isinstance(known, (list, tuple)) else known  # type: ignore[return-value]
+
+    def requests(self, task: Task, densities: Sequence[float]) -> tuple[Request, ...]:
+        """One choice a round, of range sensitivity 2 / (density n)."""
+        self._class.check(task)
+        query = ClassLosses(self._class, self._class.cleaning(task))
+        return tuple(
+            Request("noisy-argmin", "hypothesis", query.range_sensitivity(density, task.n_rows))
+            for density in densities
+        )
+
+    def learn(
+        self,
+        task: Task,
+        session: Session,
+        grants: tuple[Grant, ...],
+        weights: RowWeights,
+        density: float,
+    ) -> Rule:
+        """Choose one hypothesis."""
+        query = ClassLosses(self._class, self._class.cleaning(task))
+        hidden = session.hide_weighted(query, weights, density)
+        return self._class.rule(session.noisy_argmin(grants[0], hidden), task)
