@@ -6,10 +6,11 @@ With the predictor comes a differential-privacy guarantee that is computed from 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .privacy import BudgetExceeded, Guarantee, PrivacyError, Private
+from .privacy import Agents, BudgetExceeded, Guarantee, PrivacyError, Private
 
 if TYPE_CHECKING:
     from .discrepancy import DiscrepancyRegressor
+    from .hybrid import HybridTilt, SubsampleTestReweigh
     from .kernels import InteractivePredictor, KernelClassifier, KernelRegressor
     from .mixing import AdaMixClassifier, NoisyGDClassifier
     from .pipeline import AdaptationPipeline
@@ -20,9 +21,11 @@ __version__ = "0.1.0"
 __all__ = [
     "AdaMixClassifier",
     "AdaptationPipeline",
+    "Agents",
     "BudgetExceeded",
     "DiscrepancyRegressor",
     "Guarantee",
+    "HybridTilt",
     "InteractivePredictor",
     "KernelClassifier",
     "KernelRegressor",
@@ -31,18 +34,21 @@ __all__ = [
     "Private",
     "ReweightingClassifier",
     "ReweightingRegressor",
+    "SubsampleTestReweigh",
 ]
 
 _WHERE = {
     "AdaMixClassifier": ".mixing",
     "AdaptationPipeline": ".pipeline",
     "DiscrepancyRegressor": ".discrepancy",
+    "HybridTilt": ".hybrid",
     "InteractivePredictor": ".kernels",
     "KernelClassifier": ".kernels",
     "KernelRegressor": ".kernels",
     "NoisyGDClassifier": ".mixing",
     "ReweightingClassifier": ".reweighting",
     "ReweightingRegressor": ".reweighting",
+    "SubsampleTestReweigh": ".hybrid",
 }
 
 
