@@ -15,14 +15,17 @@ from contracts import SECRET_TEXT, Secrets, everything_said, taped
 from dpadapt import (
     AdaMixClassifier,
     AdaptationPipeline,
+    Agents,
     DiscrepancyRegressor,
     Guarantee,
+    HybridTilt,
     KernelClassifier,
     KernelRegressor,
     NoisyGDClassifier,
     Private,
     ReweightingClassifier,
     ReweightingRegressor,
+    SubsampleTestReweigh,
     baselines,
 )
 from dpadapt.modelfolder import save_model
@@ -589,3 +592,22 @@ def test_kernel_models_tell_how_they_were_released(release, tmp_path):
     alone = KernelRegressor(epsilon=1.0, delta=1e-6).fit(X, y.astype(float))
     text = read(write_report(alone, tmp_path / "r.html")).text
     assert "A kernel regression of the public rows." in text
+
+
+@pytest.mark.parametrize("name", ["tilt", "reweigh"])
+def test_models_of_curator_and_agents_tell_of_both(name, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2))
+    y = X[:, 0] > 0
+    facts = {"epsilon": 2.0, "delta": 1e-6, "agent_epsilon": 3.0, "classes": [False, True]}
+    model = HybridTilt(**facts)
+    if name == "reweigh":
+        model = SubsampleTestReweigh(**facts, rounds=2, target_error=0.2)
+    alone = read(write_report(model.fit(X, y), tmp_path / "r.html")).text
+    assert "fitted on public rows alone" in alone
+    model.fit(private=Private(X, y), agents=Agents(X, y))
+    text = read(write_report(model, tmp_path / "r.html")).text
+    assert "epsilon of an agent" in text
+    assert "error on agents" in text
+    model.fit(private=Private(X, y))
+    assert "nobody was asked" in read(write_report(model, tmp_path / "r.html")).text

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from dpadapt.discrepancy import DiscrepancyRegressor
+from dpadapt.hybrid import HybridTilt, SubsampleTestReweigh
 from dpadapt.kernels import KernelClassifier, KernelRegressor
 from dpadapt.mixing import AdaMixClassifier, NoisyGDClassifier
 from dpadapt.privacy import Guarantee
 from dpadapt.reweighting import ReweightingClassifier, ReweightingRegressor
 
+from .hybrid_stories import hybrid_model
 from .kernel_stories import kernel_model
 from .stories import Fact, Story, class_facts
 from .wording import RADII, SOLVERS, number, percent
@@ -208,6 +210,16 @@ def _(estimator: KernelClassifier, guarantee: Guarantee) -> Story:
 @story.register
 def _(estimator: KernelRegressor, guarantee: Guarantee) -> Story:
     return kernel_model(estimator, guarantee, "regression")
+
+
+@story.register
+def _(estimator: HybridTilt, guarantee: Guarantee) -> Story:
+    return hybrid_model(estimator, guarantee, SOLVERS["hybrid tilt"])
+
+
+@story.register
+def _(estimator: SubsampleTestReweigh, guarantee: Guarantee) -> Story:
+    return hybrid_model(estimator, guarantee, SOLVERS["subsample-test-reweigh"])
 
 
 def _sample_size(estimator: Any, guarantee: Guarantee) -> Fact:

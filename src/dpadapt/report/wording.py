@@ -62,6 +62,10 @@ SOLVERS = {
     "public examples set the clip and join the sums",
     "mixing theory": "AdaMix as its theorems have it (Golatkar et al. 2022, Algorithm 3): noisy "
     "gradient descent that is held near the public model",
+    "hybrid tilt": "noisy descent on the curator's rows, weighted to look like the agents, and by "
+    "the agents' own gradients",
+    "subsample-test-reweigh": "the method of Kohen and Sheffet (2022): a rule from the curator's "
+    "weighted rows, a test by agents, new weights, until a rule passes",
     "noisy gradient descent": "noisy gradient descent (Golatkar et al. 2022, Algorithm 1)",
 }
 
