@@ -127,7 +127,9 @@ def test_fixed_density_needs_many_more_rows():
 
 @pytest.mark.slow
 def test_algorithm_4_reaches_the_target_too():
-    assert fit_paper_setting(0, 20_000, paper_model(0, learner=SGDLearner(300_000))) <= 0.16
+    # its noise is that of the least density: small rates, and weights that stay dense
+    model = paper_model(0, learner=SGDLearner(300_000), rate=0.2, rounds=10)
+    assert fit_paper_setting(0, 20_000, model) <= 0.16
 
 
 # what the agents decide

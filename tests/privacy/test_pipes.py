@@ -298,6 +298,8 @@ def test_forty_devices_answer_as_agents_in_memory_do(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     y = np.where(rng.random(40) < 0.75, X[:, 0] > 0, X[:, 0] <= 0)
+    y[20:] = X[20:, 0] <= 0  # what the rule below gets wrong: long slopes
+    strong = RULE.with_coefficients(1000 * RULE.coefficients)
     labels = np.array(["no", "yes"])[y.astype(int)]
     epsilon = 4.0
     real = Agents.from_processes(
@@ -306,16 +308,17 @@ def test_forty_devices_answer_as_agents_in_memory_do(tmp_path):
     memory = Agents(X, labels)
     with real.open(epsilon=epsilon) as poll, memory.open(epsilon=epsilon) as other:
         bits, same = (each.ask(Mistake(RULE), ids=range(20)) for each in (poll, other))
-        vectors, also = (each.ask(Slope(RULE), ids=range(20, 40)) for each in (poll, other))
+        vectors, also = (each.ask(Slope(strong), ids=range(20, 40)) for each in (poll, other))
     assert bits.problems == vectors.problems == {}
     truth = np.where(X[:, 0] > 0, "yes", "no") != labels
     for replies in (bits, same):  # a lie in 56
         assert np.count_nonzero(replies.values != truth[:20]) <= 4
-    slopes = RULE.slopes(X[20:], np.where(labels[20:] == "yes", 1.0, -1.0))
+    slopes = strong.slopes(X[20:], np.where(labels[20:] == "yes", 1.0, -1.0))
     for replies in (vectors, also):
         assert np.linalg.norm(replies.values, axis=1) == pytest.approx(
             np.full(20, replies.randomiser.norm)
         )
         inner = np.einsum("ij,ij->i", replies.values, slopes)
-        assert inner.mean() > 0
+        # each is on the right side with a chance of 0.77 at least: false alarm below 1e-6
+        assert np.count_nonzero(inner > 0) >= 6
     assert poll.guarantee.epsilon == other.guarantee.epsilon == pytest.approx(epsilon)
