@@ -14,11 +14,13 @@ from scipy.optimize import brentq
 
 from . import _validate
 from .composition import compose_delta, gaussian_delta
-from .events import DiscreteGaussianEvent, Event, GaussianEvent
+from .events import DiscreteGaussianEvent, Event, GaussianEvent, OneDrawGaussianEvent
 
 __all__ = ["calibrate", "gaussian_mu", "zcdp_rho"]
 
 _RELATIVE = 1e-4  # how near to the smallest noise a numerical search comes
+_COARSE = 1e-3  # the same for steps on drawn rows, whose distributions take seconds
+_BEYOND = 1.02  # factor by which a search for a bracket aims beyond the root
 _LEAST, _MOST = 1e-30, 1e30  # where a search for the noise multiplier stops
 
 
@@ -116,6 +118,8 @@ def calibrate(
             "delta is 0, but the plan holds noise that is never pure (Gaussian, say); "
             "give a delta above 0, 1e-6 for one."
         )
+    if any(isinstance(event, OneDrawGaussianEvent) for event in at_one):
+        relative = max(relative, _COARSE)
     return _search(events_at, epsilon, delta, relative)
 
 
@@ -134,8 +138,8 @@ def _search(
     low, high = 1.0, 1.0
     at_low = at_high = excess(1.0)
     while at_high > 0:
-        low, at_low = high, at_high
-        high *= 2
+        (low, at_low), before = (high, at_high), (low, at_low)
+        high *= _stride(before, (high, at_high))
         if high > _MOST:
             raise ValueError(
                 f"the plan costs more than epsilon {epsilon:g} at delta {delta:g} whatever the "
@@ -143,16 +147,19 @@ def _search(
             )
         at_high = excess(high)
     while at_low <= 0:
-        high, at_high = low, at_low
-        low /= 2
+        (high, at_high), before = (low, at_low), (high, at_high)
+        low /= _stride(before, (low, at_low))
         if low < _LEAST:
             return high  # the plan costs nothing whatever the noise
         at_low = excess(low)
     side = 0
     while math.log(high / low) > relative:
+        width = math.log(high / low)
         step = at_low / (at_low - at_high) if delta > 0 else 0.5
         step = min(max(step, 0.05), 0.95) if abs(side) < 3 else 0.5
-        middle = low * (high / low) ** (step + 0.5 * relative / math.log(high / low))
+        # a little to the far side of the root: what is evaluated becomes the farther end's heir
+        step += 0.4 * relative / width * (1 if step < 0.5 else -1)
+        middle = low * (high / low) ** step
         middle = middle if low < middle < high else math.sqrt(low * high)
         value = excess(middle)
         if value > 0:
@@ -160,6 +167,15 @@ def _search(
         else:
             high, at_high, side = middle, value, (side - 1 if side < 0 else -1)
     return _recheck(events_at, epsilon, delta, high)
+
+
+def _stride(before: tuple[float, float], last: tuple[float, float]) -> float:
+    """Factor, at most 2, by which to go on: a little beyond where a line has the root."""
+    run = abs(math.log(last[0] / before[0]))
+    rise = abs(last[1] - before[1])
+    if run * abs(last[1]) >= rise * math.log(2):  # farther than that, or no slope at all
+        return 2.0
+    return math.exp(run * abs(last[1]) / rise) * _BEYOND
 
 
 def _recheck(

@@ -21,6 +21,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -353,10 +354,20 @@ def _renyi_delta(events: Sequence[Event], epsilon: float) -> float:
 
 
 def _pld_epsilon(events: Sequence[Event], delta: float) -> float:
-    pld = _pld.distribution(events)
-    return math.inf if pld is None else float(pld.get_epsilon_for_delta(delta))
+    return _pld_value(tuple(events), delta=delta)
 
 
 def _pld_delta(events: Sequence[Event], epsilon: float) -> float:
+    return _pld_value(tuple(events), epsilon=epsilon)
+
+
+@lru_cache(maxsize=4096)  # a plan is calibrated, rechecked, claimed; a distribution takes seconds
+def _pld_value(
+    events: tuple[Event, ...], *, delta: float | None = None, epsilon: float | None = None
+) -> float:
     pld = _pld.distribution(events)
-    return math.inf if pld is None else float(pld.get_delta_for_epsilon(epsilon))
+    if pld is None:
+        return math.inf
+    if delta is not None:
+        return float(pld.get_epsilon_for_delta(delta))
+    return float(pld.get_delta_for_epsilon(epsilon))
