@@ -13,7 +13,7 @@ from dpadapt.experiments.runs import Options
 
 __all__ = ["list_figures", "paper_of", "reproduce_paper"]
 
-_PAPERS = ("000", "001", "002", "004")
+_PAPERS = ("000", "001", "002", "003", "004")
 _RESAMPLED = ("001",)  # whose figures draw private people with replacement
 _QUICK_REPEATS = 2
 

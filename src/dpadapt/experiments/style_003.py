@@ -1,0 +1,112 @@
+"""What the pictures and tables of paper 003 have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpadapt.report._figures import BLUE, GREY, INK, ORANGE
+
+from .methods_003 import AGENTS, CURATOR, FIXED, OPEN, OURS, SCHEDULE
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["STYLES", "curve", "finish", "mean_and_spread", "shades", "size_axis"]
+
+GREEN, PINK, YELLOW, SKY = "#009E73", "#CC79A7", "#B8860B", "#56B4E9"  # Okabe and Ito's
+STYLES: Mapping[str, dict[str, Any]] = {
+    OURS: {"color": BLUE, "ls": "-", "marker": "o"},
+    SCHEDULE: {"color": ORANGE, "ls": "-", "marker": "s"},
+    FIXED: {"color": ORANGE, "ls": ":", "marker": "x"},
+    CURATOR: {"color": GREEN, "ls": "-", "marker": "D"},
+    AGENTS: {"color": PINK, "ls": "-", "marker": "^"},
+    OPEN: {"color": INK, "ls": "--", "marker": "|"},
+}
+
+
+def mean_and_spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean and standard deviation as text.
+
+    Examples
+    --------
+    >>> mean_and_spread([10.0, 30.0])
+    '20.0 ± 14.1'
+    """
+    given = np.asarray(values, dtype=float)
+    mean = f"{given.mean():,.{digits}f}"
+    return f"{mean} ± {given.std(ddof=1):,.{digits}f}" if len(given) > 1 else mean
+
+
+def shades(count: int) -> list[Any]:
+    """Colours from pale to dark, for sizes that grow.
+
+    Examples
+    --------
+    >>> len(shades(3))
+    3
+    """
+    from matplotlib import colormaps
+
+    return [colormaps["cividis_r"](place) for place in np.linspace(0.15, 1.0, count)]
+
+
+def curve(axes: Axes, lines: pd.DataFrame, by: str, value: str, label: str) -> None:
+    """Mean over repeats with a band of one standard deviation.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from .page import panels
+    >>> axes = panels(4, 3, 1, 1)[1].flat[0]
+    >>> curve(axes, pd.DataFrame({"n": [1, 2], "error": [0.2, 0.1]}), "n", "error", CURATOR)
+    >>> len(axes.lines)
+    1
+    """
+    style = STYLES[label]
+    groups = lines.groupby(by)[value]
+    mean, spread = groups.mean(), groups.std().fillna(0)
+    places = mean.index.to_numpy(dtype=float)
+    axes.plot(places, mean, label=label, ms=4.5, lw=1.7, **style)
+    axes.fill_between(places, mean - spread, mean + spread, color=style["color"], alpha=0.1, lw=0)
+
+
+def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
+    """Logarithmic axis of n with ticks at these sizes.
+
+    Examples
+    --------
+    >>> from .page import panels
+    >>> axes = panels(4, 3, 1, 1)[1].flat[0]
+    >>> size_axis(axes, [5_000, 324_700_000])
+    >>> [each.get_text() for each in axes.get_xticklabels()]
+    ['5k', '324.7M']
+    """
+    axes.set(xscale="log", xlabel="n")
+    names = [f"{n / 1e6:g}M" if n >= 1e6 else f"{n / 1e3:g}k" for n in sizes]
+    axes.set_xticks(list(sizes), names)
+    axes.minorticks_off()
+
+
+def finish(figure: Figure, grid: Any, note: str, columns: int = 5) -> None:
+    """One legend for all panels, and the note of what is not the paper's.
+
+    Examples
+    --------
+    >>> from .page import panels
+    >>> figure, grid = panels(8, 3, 1, 2)
+    >>> finish(figure, grid, "Not the paper's rows.")
+    """
+    figure.suptitle(note, fontsize=9, color=GREY, x=0.01, ha="left")
+    found: dict[str, Any] = {}
+    for axes in grid.flat:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        figure.legend(
+            found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
+        )
