@@ -242,6 +242,8 @@ def reproduce(
       dpadapt reproduce 000 --repeats 10 --jobs 2 --out reproduce/000
 
       dpadapt reproduce 001 --figure table-1
+
+      dpadapt reproduce 003 --figure settings
     """
     from dpadapt._commands.reproduce import list_figures, reproduce_paper
 
