@@ -102,15 +102,31 @@ def test_one_shifted_pair_and_many_small_ones_are_told_from_noise():
     flat = np.full(28, 0.5)
     one = flat.copy()
     one[5] = 0.9
-    *_, changed = _correlations(8, flat, 0.001, flat + noise * 0.5, 0.03)
+    all_even = np.ones(28, dtype=bool)
+    *_, changed = _correlations(8, all_even, flat, 0.001, flat + noise * 0.5, 0.03)
     assert not changed
-    _, target, changed = _correlations(8, flat, 0.001, one + noise * 0.5, 0.03)
+    _, target, changed = _correlations(8, all_even, flat, 0.001, one + noise * 0.5, 0.03)
     assert changed
     first, second = np.triu_indices(8, 1)
     assert target[first[5], second[5]] > 0.8
     many = flat + 0.06 * rng.choice([-1, 1], 28)
-    _, target, _ = _correlations(8, flat, 0.001, many, 0.03)
+    _, target, _ = _correlations(8, all_even, flat, 0.001, many, 0.03)
     assert (np.abs(target[first, second]) > 0.1).mean() > 0.9
+
+
+def test_pairs_with_an_uneven_column_have_no_correlation():
+    even = np.ones(28, dtype=bool)
+    even[5] = False
+    mine, theirs = np.full(28, 0.5), np.full(28, 0.5)
+    mine[5] = theirs[5] = 0.9
+    first, second = np.triu_indices(8, 1)
+    for flags, least, most in ((even, -0.05, 0.05), (~even | even, 0.8, 1.0)):
+        one, two, changed = _correlations(8, flags, mine, 0.001, theirs, 0.03)
+        assert not changed
+        assert least < one[first[5], second[5]] < most
+        assert least < two[first[5], second[5]] < most
+    theirs[5] = 0.1
+    assert not _correlations(8, even, mine, 0.001, theirs, 0.03)[2]
 
 
 # what agents tell

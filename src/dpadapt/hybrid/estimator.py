@@ -48,7 +48,7 @@ class HybridTilt(RuleClassifier):
         Needed where there are no public labels.
     unit : float, default=1.0
         Order of magnitude of the columns (public), if there are no public rows: columns are looked
-        for from 2^-10 to 2^6 units around 0.
+        for from 2^-10 to 2^6 units around 0. 0/1 columns want 1; measure the others accordingly.
     target_error : float, default=0.1
         What the certificate is held against. The fit does not depend on it.
     noise : {"secure", "seeded", "exact"}, default="secure"
@@ -91,8 +91,10 @@ class HybridTilt(RuleClassifier):
     agents alone give scale, gradients and certificate; they need many times more.
 
     The ratio of the densities is that of two normal laws, with correlations if there are 16 columns
-    or fewer. Where the populations are of another kind the weights are only roughly right; what
-    agents say of the result is right all the same.
+    or fewer. Columns that are clearly not normal (0 and 1, few values, an atom, long tails) have
+    their released histograms instead, tilted, and no correlations. Where the populations are of
+    another kind the weights are only roughly right; what agents say of the result is right all the
+    same.
 
     Examples
     --------

@@ -44,6 +44,8 @@ Array = NDArray[np.float64]
 
 _BAD, _HOPELESS = 0.25, 0.40  # errors from which rows are reweighed, agents begin anew
 _RATES = (1.5, 1.0)  # of the reweighings
+_LEVEL = 4  # part of the gradients' agents, one in so many, that first tell where a bad rule cuts
+_NARROWEST = 0.25
 _FLAT = Cap.none(0.0)
 
 
@@ -131,7 +133,7 @@ def curator_alone(session: Session, grants: tuple[Grant, ...], columns: Columns)
     True
     """
     source = release_marginals(session, grants[:2], columns.origin, columns.unit)
-    plain = columns.scaled(Law(source.centre, source.spread, np.eye(len(columns.unit))))
+    plain = columns.scaled(source.law)
     return descend(session, grants[2], TiltedRows(plain, weigh_all), plain, _FLAT)
 
 
@@ -173,9 +175,8 @@ def hybrid_tilt(
     source = release_marginals(session, grants[:2], columns.origin, columns.unit)
     found = locate(session, grants[5:], poll, shares, source)
     target = columns.scaled(found.target)
-    own = Law(source.centre, source.spread, np.eye(len(columns.unit)))
     # a scale that is mostly noise teaches nothing: then both runs are one, in the agents' scale
-    plain = columns.scaled(own) if source.clear else target
+    plain = columns.scaled(source.law) if source.clear else target
     plain_rows = TiltedRows(plain, weigh_all)
     plain = descend(session, grants[2], plain_rows, plain, _FLAT)
 
@@ -189,7 +190,7 @@ def hybrid_tilt(
     one, two = trials.first(name, plain), trials.first("target scale", tilted)
     start = best([one, two])
     if start.guess > _BAD and noise <= CLEAR:
-        start = best([one, two, *_reweighed(session, grants[4], trials, plain, target)])
+        start = trials.clearly_better(_reweighed(session, grants[4], trials, plain, target), start)
         last = start.rule
     else:  # good, or bad because of noise: more of the same
         ours = start is one
@@ -197,12 +198,18 @@ def hybrid_tilt(
         more = descend(session, grants[4], rows, start.rule, cap, ROUNDS * STEPS)
         last = _mean(start.rule, more, share / (share + LAST))
 
-    if start.guess <= _HOPELESS:
-        refined = refine(poll, shares.slopes, last)
+    count = shares.slopes + found.spare
+    guess = start.guess
+    if guess > _BAD:
+        levelled = trials.levelled(last, count // _LEVEL)
+        last, guess, count = levelled.rule, levelled.guess, count - count // _LEVEL
+    if guess <= _HOPELESS:
+        refined = refine(poll, count, last)
         finals = {"curator": last, "agents": refined, "mean of both": _mean(last, refined, 0.5)}
     else:
-        finals = {"curator": last, "agents": refine(poll, shares.slopes, target)}
-    return Outcome(trials.verdict(finals), tuple(trials.seen), tilt.cap, tilt.overlap)
+        finals = {"curator": last, "agents": refine(poll, count, target)}
+    chosen = trials.verdict(finals, (one, two))
+    return Outcome(chosen, tuple(trials.seen), tilt.cap, tilt.overlap)
 
 
 def agents_alone(
@@ -230,6 +237,8 @@ def agents_alone(
     """
     shift = ask_shift(poll, shares.moments, columns.origin, columns.unit).cut(0.0)
     centre, spread = moved(columns.origin, columns.unit, shift)
+    # much narrower than its unit is an atom, say of a 0/1 column, rather than the column
+    spread = np.maximum(spread, _NARROWEST * columns.unit)
     shape = ask_shape(poll, shares.shape, centre, spread)
     target = columns.scaled(Law(centre, spread, np.eye(len(spread)), shape))
     # nobody is asked about pairs or about the curator's rules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,6 +73,8 @@ class Located:
         Whether there is anything to tilt.
     beyond : bool
         Whether the target is further off than can be told.
+    spare : int
+        Agents that nothing was left to ask.
 
     Examples
     --------
@@ -87,13 +89,15 @@ class Located:
     target: Law
     shifted: bool
     beyond: bool
+    spare: int = 0
 
     def tilt(self, noise: float) -> Tilt:
         """Tilt for gradients that have this noise if no row weighs more than 1."""
         flat = Tilt(weigh_all, Cap.none(noise))
         if not self.shifted:
             return flat
-        cap = Cap.best(self.ratio.logs(self.target.draw(DRAWS)), noise, CLEAR)
+        rows = replace(self.target, cells=self.ratio.target.cells).draw(DRAWS)
+        cap = Cap.best(self.ratio.logs(rows), noise, CLEAR)
         if self.beyond or cap.noise > _TOO_MUCH_NOISE:
             return Tilt(weigh_all, flat.cap, overlap=False)
         ratio, top = self.ratio, math.log(cap.weight)
@@ -135,33 +139,58 @@ def locate(
     >>> found.shifted, bool(0.3 < found.target.spread[0] < 0.7)
     (True, True)
     """
-    width = len(source.centre)
-    shift = ask_shift(poll, shares.moments, source.centre, source.spread).cut(source.error)
-    centre, spread = moved(source.centre, source.spread, shift)
-    shape = ask_shape(poll, shares.shape, centre, spread)
-    mine = theirs = np.eye(width)
+    width, cells = len(source.centre), source.cells
+    asked = ask_shift(poll, shares.moments, source.centre, source.spread, cells)
+    shift, uneven, tilted = asked.cut(source.error), np.zeros(width, dtype=bool), None
     changed = False
+    if cells is not None:
+        uneven, tilted = cells.uneven, cells.tilted(shift.move)
+        changed = bool(shift.move[uneven].any())
+        shift = shift.without(uneven)
+    centre, spread = moved(source.centre, source.spread, shift)
+    shape = ask_shape(poll, shares.shape, centre, spread, np.flatnonzero(~uneven))
+    mine = theirs = np.eye(width)
+    first, second = pairs_of(width)
+    even = ~(uneven[first] | uneven[second])
+    spare = (0 if even.any() else shares.pairs) + (shares.shape if uneven.all() else 0)
     if grants:
+        # also if nobody will use it: what is spent must not depend on what was found
         released = release_agreements(session, grants[0], source.centre)
-        told = ask_agreements(poll, shares.pairs, centre)
-        mine, theirs, changed = _correlations(width, *released, *told)
-    ratio = Ratio(Law(source.centre, source.spread, mine), Law(centre, spread, theirs))
+    if grants and even.any():
+        told = ask_agreements(poll, shares.pairs, centre, even)
+        mine, theirs, turned = _correlations(width, even, *released, *told)
+        changed |= turned
+    known, leant = (None if each is None else each.without_hidden for each in (cells, tilted))
+    ratio = Ratio(
+        Law(source.centre, source.spread, mine, cells=known),
+        Law(centre, spread, theirs, cells=leant),
+    )
     shifted = source.clear and (shift.any or changed)
-    return Located(ratio, Law(centre, spread, theirs, shape), shifted, shift.at_the_edge)
+    target = Law(centre, spread, theirs, shape, tilted)
+    return Located(ratio, target, shifted, shift.at_the_edge, spare)
 
 
 def _correlations(
-    width: int, mine: Array, noise: float, theirs: Array, error: float
+    width: int,
+    even: NDArray[np.bool_],
+    mine: Array,
+    noise: float,
+    theirs: Array,
+    error: float,
 ) -> tuple[Array, Array, bool]:
     """Correlations of source and target; pairs that do not clearly differ have the source's.
+
+    Pairs with an uneven column have none.
 
     A pair counts as shifted from 3 standard errors on. If all pairs together differ by more than
     chance, many small shifts are likely (a direction across the columns), and 1.5 are enough.
     """
-    away = np.abs(theirs - mine) / math.hypot(noise, error)
-    many = float((away**2).sum()) > away.size + 3 * math.sqrt(2 * away.size)
+    away = np.where(even, np.abs(theirs - mine) / math.hypot(noise, error), 0.0)
+    size = int(even.sum())
+    many = float((away**2).sum()) > size + 3 * math.sqrt(2 * size)
     shifted = away > (1.5 if many else 3.0)
-    source = np.where(np.abs(mine - 0.5) < 3 * noise, 0.0, orthant_correlation(mine))
+    flat = (np.abs(mine - 0.5) < 3 * noise) | ~even
+    source = np.where(flat, 0.0, orthant_correlation(mine))
     target = np.where(shifted, orthant_correlation(theirs), source)
     pairs = pairs_of(width)
     one, two = (correlation_matrix(width, pairs, each) for each in (source, target))

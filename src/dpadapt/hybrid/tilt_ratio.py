@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
+from .tilt_cells import Cells
+
 __all__ = ["Cap", "Law", "Ratio", "correlation_matrix", "orthant_correlation"]
 
 Array = NDArray[np.float64]
@@ -31,6 +33,8 @@ class Law:
     correlation : ndarray of shape (d, d)
     shape : float, default=2.0
         Exponent of the generalised normal law: 1 has longer tails (Laplace), 10 is nearly uniform.
+    cells : Cells, optional
+        Laws of the columns that are none of these; they are independent of the others.
 
     Examples
     --------
@@ -43,6 +47,7 @@ class Law:
     spread: Array
     correlation: Array
     shape: float = 2.0
+    cells: Cells | None = None
 
     @cached_property
     def factor(self) -> Array:
@@ -59,12 +64,18 @@ class Law:
             power = 1 / self.shape
             units = rng.gamma(power, size=size) ** power * rng.choice([-1.0, 1.0], size)
             units /= gammaincinv(power, _WITHIN_ONE) ** power
-        return np.asarray(self.centre + units @ self.factor.T)
+        rows = np.asarray(self.centre + units @ self.factor.T)
+        if self.cells is not None:
+            self.cells.fill(rows, rng)
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """log of target density over source density, both normal.
+    """log of target density over source density.
+
+    Normal laws both, times the ratio cell by cell of the columns that are not normal; these have
+    the same centre, spread and (no) correlations in both laws, so that nothing counts twice.
 
     Parameters
     ----------
@@ -92,7 +103,10 @@ class Ratio:
         source, target, constant = self._parts
         near = np.square((X - self.target.centre) @ target).sum(axis=1)
         far = np.square((X - self.source.centre) @ source).sum(axis=1)
-        return np.asarray(constant + (far - near) / 2)
+        logs = np.asarray(constant + (far - near) / 2)
+        if self.source.cells is not None and self.target.cells is not None:
+            logs += self.source.cells.logs(X, self.target.cells)
+        return logs
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,10 @@ from scipy.special import ndtr, ndtri
 from dpadapt.privacy import Grant, Request, Session
 
 from .learners import SignedRows
+from .tilt_cells import Cells, uneven_columns
 from .tilt_plan import with_share
 from .tilt_queries import Agreements, Histograms, Proportions
+from .tilt_ratio import Law
 
 __all__ = ["Marginals", "marginal_requests", "release_agreements", "release_marginals"]
 
@@ -36,6 +38,8 @@ class Marginals:
         Standard error of either in units of the spread, roughly.
     noise : float
         Standard deviation of the noise on one share of rows.
+    cells : Cells or None
+        Laws of the columns that are not nearly normal; None if all are.
 
     Examples
     --------
@@ -47,6 +51,12 @@ class Marginals:
     spread: Array
     error: float
     noise: float
+    cells: Cells | None = None
+
+    @property
+    def law(self) -> Law:
+        """Of independent columns."""
+        return Law(self.centre, self.spread, np.eye(len(self.centre)), cells=self.cells)
 
     @property
     def clear(self) -> bool:
@@ -104,7 +114,10 @@ def release_marginals(
     rows, n = SignedRows(len(unit)), max(1, session.n_rows)
     grid = origin[:, None] + unit[:, None] * _GRID
     counts = session.gaussian(grants[0], session.hide_sum(Histograms(rows, grid), keep=True))
-    middle, half = _nearest_normal(counts / n)
+    middle, half, normal = _nearest_normal(counts / n)
+    noise = grants[0].scale / n
+    uneven = uneven_columns(counts / n, normal, _GRID, half, noise)
+    cells = Cells.of(counts / n, _GRID, origin, unit, uneven, noise) if uneven.any() else None
     middle, half = origin + unit * middle, unit * half
 
     thresholds = np.array([middle - half, middle + half])
@@ -113,7 +126,7 @@ def release_marginals(
     lower, upper = ndtri(shares)
     spread = 2 * half / np.maximum(upper - lower, 0.2)
     noise = grants[1].scale / n
-    return Marginals(middle + half - upper * spread, spread, 3 * noise, noise)
+    return Marginals(middle + half - upper * spread, spread, 3 * noise, noise, cells)
 
 
 def release_agreements(session: Session, grant: Grant, centre: Array) -> tuple[Array, float]:
@@ -136,15 +149,15 @@ def release_agreements(session: Session, grant: Grant, centre: Array) -> tuple[A
     return shares, grant.scale / n
 
 
-def _nearest_normal(shares: Array) -> tuple[Array, Array]:
-    """Centre and spread, in units, of the normal law nearest to each noisy histogram.
+def _nearest_normal(shares: Array) -> tuple[Array, Array, Array]:
+    """Centre, spread (in units) and cells of the normal law nearest to each noisy histogram.
 
     Cell by cell, so that noise does not add up from cell to cell as in quantiles.
     """
     centres, spreads, cells = _normal_cells()
     misfit = np.square(cells).sum(axis=1) - 2 * shares @ cells.T
     best = misfit.argmin(axis=1)
-    return centres[best], spreads[best]
+    return centres[best], spreads[best], cells[best]
 
 
 @lru_cache(maxsize=1)

@@ -13,6 +13,7 @@ from dpadapt.privacy.agents import Poll
 from dpadapt.privacy.randomisers import BinaryResponse
 
 from .questions import Below, SameSide, Within
+from .tilt_cells import Cells
 from .tilt_queries import pairs_of
 
 __all__ = ["Shift", "ask_agreements", "ask_shape", "ask_shift"]
@@ -37,7 +38,8 @@ class Shift:
     Attributes
     ----------
     move, log_scale : ndarray of shape (d,)
-        m and l: the target's centre is m spreads off, its spread e^l times the source's.
+        m and l: the target's centre is m spreads off, its spread e^l times the source's. For an
+        uneven column m is its tilt, and l is 0.
     move_error, log_scale_error : ndarray of shape (d,)
         Posterior standard deviations.
 
@@ -67,6 +69,11 @@ class Shift:
             self.log_scale_error,
         )
 
+    def without(self, columns: NDArray[np.bool_]) -> Shift:
+        """Some columns stay where they are."""
+        move, scale = (np.where(columns, 0.0, each) for each in (self.move, self.log_scale))
+        return Shift(move, scale, self.move_error, self.log_scale_error)
+
     @property
     def any(self) -> bool:
         """Whether any column moves or changes its scale."""
@@ -79,12 +86,15 @@ class Shift:
         return bool((far | (self.log_scale < -3.0) | (self.log_scale > 0.9)).any())
 
 
-def ask_shift(poll: Poll, count: int, centre: Array, spread: Array) -> Shift:
+def ask_shift(
+    poll: Poll, count: int, centre: Array, spread: Array, cells: Cells | None = None
+) -> Shift:
     """Ask ``count`` agents one bit each about one of their columns.
 
     By turns whether the cell lies within a width of a point, and whether it lies below a cut; the
     first phase asks at fixed places, the later ones where the posterior mean is. The posterior is
-    exact for a normal law on a grid, with a standard normal prior on move and log-scale.
+    exact for a normal law on a grid, with a standard normal prior on move and log-scale. Uneven
+    columns are only asked for the side of the edge that divides them most evenly.
 
     Parameters
     ----------
@@ -92,6 +102,8 @@ def ask_shift(poll: Poll, count: int, centre: Array, spread: Array) -> Shift:
     count : int
     centre, spread : ndarray of shape (d,)
         The source's, as released.
+    cells : Cells, optional
+        The source's laws of uneven columns.
 
     Examples
     --------
@@ -107,10 +119,11 @@ def ask_shift(poll: Poll, count: int, centre: Array, spread: Array) -> Shift:
     logs = np.tile(-(moves**2 + scales**2) / 2, (width, 1, 1))
     lie = BinaryResponse(poll.epsilon).lie
     found = Shift(np.zeros(width), np.zeros(width), np.ones(width), np.ones(width))
+    uneven = np.zeros(width, dtype=bool) if cells is None else cells.uneven
     for phase, part in enumerate(_PHASES):
         asked = np.arange(int(part * count))
         column, turn = asked % width, asked // width // 2
-        wide = asked // width % 2 == 0
+        wide = (asked // width % 2 == 0) & ~uneven[column]
         first = phase == 0
         at = np.where(first, 0.0, found.move[column])
         reach = np.where(
@@ -118,6 +131,9 @@ def ask_shift(poll: Poll, count: int, centre: Array, spread: Array) -> Shift:
         )
         cut = np.where(first, _FIRST_CUTS[turn % len(_FIRST_CUTS)], found.move[column])
         c, s = centre[column], spread[column]
+        if cells is not None:
+            edges = (cells.tilted(found.move).cuts() - centre) / spread
+            cut = np.where(uneven[column], edges[column], cut)
         for mine, about_width in ((wide, True), (~wide, False)):
             if not mine.any():
                 continue
@@ -127,17 +143,22 @@ def ask_shift(poll: Poll, count: int, centre: Array, spread: Array) -> Shift:
                 else Below(column[mine], (c + s * cut)[mine])
             )
             replies = poll.ask(question)
-            place = np.flatnonzero(mine)[replies.places]
-            at_or_zero = at[place] if about_width else np.zeros(len(place))
-            edge = (reach if about_width else cut)[place]
-            keys = np.column_stack([column[place], at_or_zero, edge])
+            who = np.flatnonzero(mine)[replies.places]
+            at_or_zero = at[who] if about_width else np.zeros(len(who))
+            edge = (reach if about_width else cut)[who]
+            keys = np.column_stack([column[who], at_or_zero, edge])
             for j, point, t, yes, no in _tally(keys, replies.values):
-                inside = ndtr((point + t - moves) * np.exp(-scales))
+                if cells is not None and uneven[int(j)]:
+                    place = cells.place(int(j), centre[int(j)] + spread[int(j)] * t)
+                    inside = np.broadcast_to(cells.below(int(j), _MOVES)[:, [place]], moves.shape)
+                else:
+                    inside = ndtr((point + t - moves) * np.exp(-scales))
                 if about_width:
                     inside -= ndtr((point - t - moves) * np.exp(-scales))
                 chance = lie + (1 - 2 * lie) * inside
                 logs[int(j)] += yes * np.log(chance) + no * np.log1p(-chance)
         found = _posterior(logs, moves, scales)
+        found.log_scale[uneven] = 0.0
     return found
 
 
@@ -165,12 +186,14 @@ def _posterior(logs: Array, moves: Array, scales: Array) -> Shift:
     return Shift(m, s, *errors)
 
 
-def ask_shape(poll: Poll, count: int, centre: Array, spread: Array) -> float:
+def ask_shape(
+    poll: Poll, count: int, centre: Array, spread: Array, among: Places | None = None
+) -> float:
     """Exponent of the generalised normal law whose tails the agents' columns have, on average.
 
-    Asks for the share within 1.6 spreads, over all columns together; 2 (normal) unless the answer
-    is 2.5 standard errors off. Only the features' scale depends on it: squares of a box-shaped
-    column vary half as much as those of a normal one with the same spread.
+    Asks for the share within 1.6 spreads, over the columns ``among`` (or all) together; 2 (normal)
+    unless the answer is 2.5 standard errors off. Only the features' scale depends on it: squares of
+    a box-shaped column vary half as much as those of a normal one with the same spread.
 
     Examples
     --------
@@ -180,7 +203,10 @@ def ask_shape(poll: Poll, count: int, centre: Array, spread: Array) -> float:
     ...     ask_shape(poll, 20_000, np.zeros(1), np.ones(1)) > 3
     True
     """
-    column = np.arange(count) % len(centre)
+    among = np.arange(len(centre)) if among is None else among
+    if not len(among):
+        return 2.0
+    column = among[np.arange(count) % len(among)]
     replies = poll.ask(Within(column, centre[column], _FAR * spread[column]))
     response = BinaryResponse(poll.epsilon)
     if not len(replies.values):
@@ -200,8 +226,12 @@ def _inside(shapes: Array) -> Array:
     return np.asarray(gammainc(power, (_FAR * unit) ** shapes))
 
 
-def ask_agreements(poll: Poll, count: int, centre: Array) -> tuple[Array, float]:
+def ask_agreements(
+    poll: Poll, count: int, centre: Array, even: NDArray[np.bool_] | None = None
+) -> tuple[Array, float]:
     """Share of agents on the same side of the centre, for pairs of columns; and its error.
+
+    Only pairs that are ``even`` are asked about.
 
     Examples
     --------
@@ -213,7 +243,8 @@ def ask_agreements(poll: Poll, count: int, centre: Array) -> tuple[Array, float]
     array([0.])
     """
     first, second = pairs_of(len(centre))
-    pair: Places = np.arange(count) % len(first)
+    among = np.arange(len(first)) if even is None else np.flatnonzero(even)
+    pair: Places = among[np.arange(count) % len(among)]
     i, j = first[pair], second[pair]
     replies = poll.ask(SameSide(i, j, centre[i], centre[j]))
     response = BinaryResponse(poll.epsilon)
@@ -222,5 +253,5 @@ def ask_agreements(poll: Poll, count: int, centre: Array) -> tuple[Array, float]
     ones = np.bincount(answered, replies.values, minlength=len(first))
     # a pair that nobody spoke of counts as independent
     means = np.where(totals > 0, ones / np.maximum(totals, 1), 0.5)
-    error = math.sqrt(response.proxy * len(first) / max(1, len(answered)))
+    error = math.sqrt(response.proxy * len(among) / max(1, len(answered)))
     return np.asarray(response.debias(means)), error

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpadapt.privacy.agents import Poll
+from dpadapt.privacy.randomisers import BinaryResponse
 from dpadapt.privacy.replies import Estimate, estimate
 
 from .questions import Mistake
@@ -16,6 +20,9 @@ from .tilt_ratio import Cap
 __all__ = ["FAILURE", "Candidate", "Outcome", "Trials", "best"]
 
 FAILURE = 0.05  # probability that a certificate is wrong
+_CUTS = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # logits
+_OWN = 3
+_AT_ONCE = 5  # rules that may be returned: the first two, and three at last
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,24 +108,74 @@ class Trials:
 
     def first(self, name: str, rule: LinearRule) -> Candidate:
         """Ask about one of the first two rules."""
-        return self._ask(name, rule, self.shares.trial, FAILURE)
+        return self._ask(name, rule, self.shares.trial, FAILURE / _AT_ONCE)
 
     def round(self, rule: LinearRule) -> Candidate:
         """Ask about a reweighed rule."""
         self._rounds += 1
         return self._ask(f"reweighed {self._rounds}", rule, self.shares.round, FAILURE)
 
-    def verdict(self, rules: dict[str, LinearRule]) -> Candidate:
-        """Best of the last candidates; their upper bounds hold for all of them at once."""
+    def clearly_better(self, others: list[Candidate], than: Candidate) -> Candidate:
+        """Best of the others if it is better by a standard error of the difference at least.
+
+        Where no rule is good, the luckiest of several small samples is not the best one.
+        """
+        found = best(others)
+        counts = [each.error.count for each in (found, than)]
+        if not min(counts):
+            return best([found, than])
+        variance = BinaryResponse(self.poll.epsilon).proxy * sum(1 / each for each in counts)
+        return found if found.guess + math.sqrt(variance) < than.guess else than
+
+    def levelled(self, rule: LinearRule, count: int) -> Candidate:
+        """Ask where the rule should cut: its own score, or one to some logits off.
+
+        One class may be much rarer among agents than in the curator's rows. That is one number, and
+        agents tell it better than a gradient in all columns. Errors at neighbouring cuts are alike,
+        so they are averaged (1, 2, 1); the rule's own cut stays unless another one is better by a
+        standard error.
+        """
+        each = count // len(_CUTS)
+        rules = [rule.with_coefficients(_raised(rule, cut)) for cut in _CUTS]
+        asked = [estimate(self.poll.ask(Mistake(one), each), 2 * FAILURE) for one in rules]
+        if not all(one.count for one in asked):
+            return Candidate("level", rule, asked[_OWN])
+        values = np.array([one.value for one in asked])
+        padded = np.concatenate([values[:1], values, values[-1:]])
+        smooth = (padded[:-2] + 2 * values + padded[2:]) / 4
+        error = math.sqrt(BinaryResponse(self.poll.epsilon).proxy / max(1, each))
+        place = int(smooth.argmin())
+        if smooth[place] + error > smooth[_OWN]:
+            place = _OWN
+        found = replace(asked[place], value=float(smooth[place]))
+        self.seen.append(Candidate("level", rules[place], found))
+        return self.seen[-1]
+
+    def verdict(
+        self, rules: dict[str, LinearRule], earlier: tuple[Candidate, ...] = ()
+    ) -> Candidate:
+        """Best of the last candidates, or of earlier ones if these were clearly better.
+
+        Upper bounds hold for all of them at once. All last candidates come from the one of the
+        first two that seemed better. If that was a mistake, agents say so now.
+        """
         count = self.shares.verdict + (ROUNDS - self._rounds) * self.shares.round
-        each, beta = count // len(rules), FAILURE / len(rules)
-        return best([self._ask(name, rule, each, beta) for name, rule in rules.items()])
+        each, beta = count // len(rules), FAILURE / (len(rules) + len(earlier))
+        found = best([self._ask(name, rule, each, beta) for name, rule in rules.items()])
+        return self.clearly_better(list(earlier), found) if earlier else found
 
     def _ask(self, name: str, rule: LinearRule, count: int, beta: float) -> Candidate:
         # one side of the interval is enough for an upper bound
         found = estimate(self.poll.ask(Mistake(rule), count), 2 * beta)
         self.seen.append(Candidate(name, rule, found))
         return self.seen[-1]
+
+
+def _raised(rule: LinearRule, cut: float) -> NDArray[np.float64]:
+    """Coefficients whose constant is so many logits higher."""
+    raised = rule.coefficients.copy()
+    raised[-1] += cut * rule.clip
+    return raised
 
 
 def best(candidates: list[Candidate]) -> Candidate:
