@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
 
+from dpadapt._linear import class_labels
 from dpadapt.privacy import Guarantee, Private
 from dpadapt.privacy import _validate as validate
 
@@ -147,3 +149,32 @@ def warn_of_printed(guarantee: Guarantee, epsilon: float) -> None:
             GuaranteeWarning,
             stacklevel=4,
         )
+
+
+def public_part(
+    estimator: Any, X: Any, y: Any, private: Any
+) -> tuple[NDArray[np.float64], Any, Any]:
+    """Public rows and labels of a classifier, and the classes; no rows at all if X is None.
+
+    Without public rows the private ones say how many columns there are, and ``classes`` must be
+    given: labels of private rows are not looked at.
+    """
+    if X is not None:
+        rows, labels = validate_data(estimator, X, y, dtype=np.float64)
+        return rows, labels, class_labels(labels, estimator.classes)
+    if y is not None:
+        raise ValueError("y: public labels without public rows; give X too, or neither.")
+    if private is None:
+        raise ValueError("X: give public rows, or private ones, or both.")
+    check_private(private)
+    if estimator.classes is None:
+        raise ValueError(
+            "classes: without public rows the class labels must be given; those of private "
+            "rows are not looked at."
+        )
+    estimator.n_features_in_ = private.n_columns
+    estimator.__dict__.pop("feature_names_in_", None)
+    if private.columns is not None:
+        estimator.feature_names_in_ = np.array(private.columns, dtype=object)
+    classes = class_labels(np.unique(np.asarray(estimator.classes)), None)
+    return np.zeros((0, private.n_columns)), classes[:0], classes

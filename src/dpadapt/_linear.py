@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 __all__ = [
     "LinearClassifier",
     "LinearRegressor",
+    "ScoreClassifier",
     "class_labels",
     "places_of",
     "probabilities_of",
@@ -35,23 +37,12 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
         return np.asarray(rows @ self.coef_ + self.intercept_)
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):
-    """Classes by linear scores, from ``coef_``, ``intercept_`` and ``classes_``."""
+class ScoreClassifier(ClassifierMixin, BaseEstimator):
+    """Classes and probabilities from the scores that a subclass gives."""
 
+    @abstractmethod
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Scores: of the second class for two classes, else one for each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        """
-        check_is_fitted(self, "classes_")
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
-        scores = self._scores(rows)
-        return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
-
-    def _scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(rows @ self.coef_.T + self.intercept_)
+        """Scores: of the second class for two classes, else one for each class."""
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
         """Probabilities of the classes by the logistic model of the scores.
@@ -71,6 +62,25 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):
         """
         places = places_of(self.decision_function(X))  # first: it says if there is no fit yet
         return self.classes_[places]
+
+
+class LinearClassifier(ScoreClassifier):
+    """Classes by linear scores, from ``coef_``, ``intercept_`` and ``classes_``."""
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scores: of the second class for two classes, else one for each class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        """
+        check_is_fitted(self, "classes_")
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = self._scores(rows)
+        return np.asarray(scores[:, 0] if scores.shape[1] == 1 else scores)
+
+    def _scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(rows @ self.coef_.T + self.intercept_)
 
 
 def probabilities_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:

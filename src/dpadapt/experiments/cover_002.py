@@ -24,9 +24,9 @@ from .methods_002 import (
     fit_released,
     plain,
 )
-from .page import panels
+from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_002 import budget_axis, curve, finish, pivot
+from .style_002 import budget_axis, curve, pivot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,7 +152,12 @@ def draw_cover(table: pd.DataFrame) -> Figure:
             curve(axes, part[part["method"] == method], "epsilon", "accuracy", method)
         budget_axis(axes, sorted(part["epsilon"].dropna().unique()), "accuracy (%)")
         _title(axes, f"{TITLES[data]} (n = {part['n'].iloc[0]:,})")
-    finish(figure, grid, "Not the paper's rows: 15,120 of 581,012. Bands: one standard deviation.")
+    finish(
+        figure,
+        grid,
+        "Not the paper's rows: 15,120 of 581,012. Bands: one standard deviation.",
+        columns=4,
+    )
     return figure
 
 

@@ -13,10 +13,10 @@ from dpadapt.privacy import Private
 from dpadapt.report._figures import BLUE, INK, ORANGE, _title
 
 from .methods_003 import Draw, common_arguments
-from .page import panels
+from .page import finish, panels
 from .private_003 import ALPHA, BATCH, DELTA, EPSILON, PAPER_STEPS, along_the_run
 from .runs import Options, Rows, run_cells
-from .style_003 import finish, mean_and_spread, shades, size_axis
+from .style_003 import mean_and_spread, shades, size_axis
 
 if TYPE_CHECKING:
     import pandas as pd

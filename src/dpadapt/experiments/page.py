@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Experiment", "Paper", "panels", "run_experiments", "write_page"]
+__all__ = ["Experiment", "Paper", "finish", "panels", "run_experiments", "write_page"]
 
 _DPI = 150
 
@@ -204,3 +204,24 @@ def panels(width: float, height: float, rows: int, columns: int) -> tuple[Figure
     with matplotlib.rc_context(_figures._STYLE):
         figure = Figure(figsize=(width, height), layout="constrained")
         return figure, figure.subplots(rows, columns, squeeze=False)
+
+
+def finish(
+    figure: Figure, grid: Any, note: str, columns: int = 5, colour: str = _figures.GREY
+) -> None:
+    """One legend for all panels, and the note of what is not the paper's.
+
+    Examples
+    --------
+    >>> figure, grid = panels(8, 3, 1, 2)
+    >>> finish(figure, grid, "Not the paper's rows.")
+    """
+    figure.suptitle(note, fontsize=9, color=colour, x=0.01, ha="left")
+    found: dict[str, Any] = {}
+    for axes in grid.flat:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            found.setdefault(label, handle)
+    if found:
+        figure.legend(
+            found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
+        )

@@ -16,9 +16,9 @@ from dpadapt.hybrid.parity import parity_rows
 from dpadapt.privacy import Private
 from dpadapt.report._figures import BLUE, GREY, ORANGE, _title
 
-from .page import panels
+from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_003 import GREEN, finish, size_axis
+from .style_003 import GREEN, size_axis
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from dpadapt.report._figures import GREY, INK, _title
 
 from .methods_003 import CURATOR, FIXED, OURS, SCHEDULE, Draw, run_method
-from .page import panels
+from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_003 import curve, finish, mean_and_spread, shades, size_axis
+from .style_003 import curve, mean_and_spread, shades, size_axis
 
 if TYPE_CHECKING:
     import pandas as pd

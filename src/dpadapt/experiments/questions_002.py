@@ -16,9 +16,9 @@ from dpadapt.privacy.events import LaplaceEvent
 from dpadapt.report._figures import _title
 
 from .methods_002 import ASKED, DELTA, OURS, PRINTED_PINP, PRINTED_TDDL, ask, fit_released, plain
-from .page import panels
+from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_002 import curve, finish, mean_and_spread
+from .style_002 import curve, mean_and_spread
 from .synthetic_002 import draw_task
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from dpadapt.privacy import Private
 from dpadapt.report._figures import _title
 
 from .methods_002 import DELTA, NO_NOISE, NO_PRIVACY, OURS, PRINTED_TDDL
-from .page import panels
+from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_002 import budget_axis, curve, finish, pivot
+from .style_002 import budget_axis, curve, pivot
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,9 +14,9 @@ from dpadapt.hybrid.non_private import non_private_subsample_test_reweigh
 from dpadapt.report._figures import BLUE, GREY, INK, ORANGE, _title
 
 from .learners_003 import BoxedHinge, HardMargin, subsample_size
-from .page import panels
+from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_003 import finish, mean_and_spread, shades
+from .style_003 import mean_and_spread, shades
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,9 +13,9 @@ from dpadapt.datasets.paper_003 import draw_setting
 from dpadapt.report._figures import INK, _title
 
 from .methods_003 import AGENTS, CURATOR, OPEN, OURS, SCHEDULE, Draw, run_method
-from .page import panels
+from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_003 import STYLES, finish, mean_and_spread
+from .style_003 import STYLES, mean_and_spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ KINDS: Mapping[str, str] = {
     "T4": "as HARD, Student columns of 4 degrees",
     "AR1": "as HARD, correlated columns",
 }
-FIRST_SEED = 300  # not one that anything was tuned on
+FIRST_SEED = 700  # seeds that nothing was tuned or looked at on before
 CAVEAT = "not in the paper"
 _QUICK = {"EASY": 10_000, "HARD": 20_000}
 _SLOW = ("HARD50", SCHEDULE)  # a thousand passes over 300,000 rows of 50 columns: once

@@ -18,9 +18,8 @@ from dpadapt.report._figures import BLUE, GREY, ORANGE, _title
 
 from . import parity_003, private_003, reweighing_003
 from .methods_003 import SCHEDULE
-from .page import panels
+from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_003 import finish
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -23,9 +23,8 @@ from .methods_002 import (
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["STYLES", "budget_axis", "curve", "finish", "mean_and_spread", "pivot"]
+__all__ = ["STYLES", "budget_axis", "curve", "mean_and_spread", "pivot"]
 
 GREEN, PINK, YELLOW, SKY = "#009E73", "#CC79A7", "#B8860B", "#56B4E9"
 # colour tells the algorithm, a dashed line the printed constants
@@ -139,23 +138,3 @@ def budget_axis(axes: Axes, budgets: Sequence[float], name: str) -> None:
     axes.set(xscale="log", xlabel="ε", ylabel=name)
     axes.set_xticks(list(budgets), [f"{each:g}" for each in budgets])
     axes.minorticks_off()
-
-
-def finish(figure: Figure, grid: Any, note: str, columns: int = 4) -> None:
-    """One legend for all panels, and the note of what is not the paper's.
-
-    Examples
-    --------
-    >>> from .page import panels
-    >>> figure, grid = panels(8, 3, 1, 2)
-    >>> finish(figure, grid, "Not the paper's rows.")
-    """
-    figure.suptitle(note, fontsize=9, color=GREY, x=0.01, ha="left")
-    found: dict[str, Any] = {}
-    for axes in grid.flat:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if found:
-        figure.legend(
-            found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
-        )

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report._figures import BLUE, GREY, INK, ORANGE
+from dpadapt.report._figures import BLUE, INK, ORANGE
 
 from .methods_003 import AGENTS, CURATOR, FIXED, OPEN, OURS, SCHEDULE
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-__all__ = ["STYLES", "curve", "finish", "mean_and_spread", "shades", "size_axis"]
+__all__ = ["STYLES", "curve", "mean_and_spread", "shades", "size_axis"]
 
 GREEN, PINK, YELLOW, SKY = "#009E73", "#CC79A7", "#B8860B", "#56B4E9"  # Okabe and Ito's
 STYLES: Mapping[str, dict[str, Any]] = {
@@ -90,23 +89,3 @@ def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
     names = [f"{n / 1e6:g}M" if n >= 1e6 else f"{n / 1e3:g}k" for n in sizes]
     axes.set_xticks(list(sizes), names)
     axes.minorticks_off()
-
-
-def finish(figure: Figure, grid: Any, note: str, columns: int = 5) -> None:
-    """One legend for all panels, and the note of what is not the paper's.
-
-    Examples
-    --------
-    >>> from .page import panels
-    >>> figure, grid = panels(8, 3, 1, 2)
-    >>> finish(figure, grid, "Not the paper's rows.")
-    """
-    figure.suptitle(note, fontsize=9, color=GREY, x=0.01, ha="left")
-    found: dict[str, Any] = {}
-    for axes in grid.flat:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if found:
-        figure.legend(
-            found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
-        )

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpadapt.report._figures import BLUE, GREY, INK, ORANGE
 
+from . import page
 from .methods_004 import FEW_SHOT, NO_PRIVACY, OURS, WEAK
 from .tasks_004 import TASKS
 
@@ -123,12 +124,4 @@ def finish(figure: Figure, grid: Any, used: int, columns: int = 5, note: str = N
     for axes in list(grid.flat)[used:]:
         axes.set_visible(False)
     colour = "#8a3b00" if PRIVATE_FACTS in note else GREY
-    figure.suptitle(note, fontsize=9, color=colour, x=0.01, ha="left")
-    found: dict[str, Any] = {}
-    for axes in grid.flat:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
-    if found:
-        figure.legend(
-            found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
-        )
+    page.finish(figure, grid, note, columns, colour)

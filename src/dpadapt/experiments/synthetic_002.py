@@ -12,9 +12,9 @@ from dpadapt.kernels.features import PolynomialFeatures
 from dpadapt.report._figures import _title
 
 from .methods_002 import MAJORITY, NO_PRIVACY, OURS, Split, fit_released, plain
-from .page import panels
+from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_002 import budget_axis, curve, finish, pivot
+from .style_002 import budget_axis, curve, pivot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -139,7 +139,9 @@ def draw_synthetic(table: pd.DataFrame) -> Figure:
             min(each.get_ylim()[0] for each in grid.flat),
             max(each.get_ylim()[1] for each in grid.flat),
         )
-    finish(figure, grid, "Not in the paper: made-up rows. Bands: one standard deviation.")
+    finish(
+        figure, grid, "Not in the paper: made-up rows. Bands: one standard deviation.", columns=4
+    )
     return figure
 
 

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt._checks import check_private, public_scaling
-from dpadapt._linear import class_labels, places_of, probabilities_of
+from dpadapt._checks import public_part, public_scaling
+from dpadapt._linear import ScoreClassifier
 from dpadapt._public_fits import fit_logistic
 
 from .rules import LinearRule, Rule, feature_count, raw_features
@@ -22,7 +21,7 @@ __all__ = ["RuleClassifier", "unit_scaling"]
 Array = NDArray[np.float64]
 
 
-class RuleClassifier(ClassifierMixin, BaseEstimator):
+class RuleClassifier(ScoreClassifier):
     """Classifies by a public rule, ``rule_``, between two classes.
 
     Examples
@@ -45,25 +44,8 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
 
     def _public(self, X: Any, y: Any, private: Any) -> tuple[Array, Any, Any]:
         """Public rows and labels, and the two classes; no rows at all if X is None."""
-        if X is not None:
-            rows, labels = validate_data(self, X, y, dtype=np.float64)
-            return rows, labels, two_classes(class_labels(labels, self.classes))
-        if y is not None:
-            raise ValueError("y: public labels without public rows; give X too, or neither.")
-        if private is None:
-            raise ValueError("X: give public rows, or private ones, or both.")
-        check_private(private)
-        if self.classes is None:
-            raise ValueError(
-                "classes: without public labels the two classes must be given; those of private "
-                "rows are not looked at."
-            )
-        self.n_features_in_ = private.n_columns
-        self.__dict__.pop("feature_names_in_", None)
-        if private.columns is not None:
-            self.feature_names_in_ = np.array(private.columns, dtype=object)
-        classes = two_classes(class_labels(np.unique(np.asarray(self.classes)), None))
-        return np.zeros((0, private.n_columns)), classes[:0], classes
+        rows, labels, classes = public_part(self, X, y, private)
+        return rows, labels, two_classes(classes)
 
     def _blank(self, rows: Array, classes: Any) -> LinearRule:
         """Rule without coefficients: classes, features, and their public centre and scale."""
@@ -95,25 +77,6 @@ class RuleClassifier(ClassifierMixin, BaseEstimator):
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         rule: Rule = self.rule_
         return rule.scores(rows) if isinstance(rule, LinearRule) else rule.predict_sign(rows)
-
-    def predict_proba(self, X: ArrayLike) -> Array:
-        """Probabilities of the classes by the logistic model of the scores.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        """
-        return probabilities_of(self.decision_function(X))
-
-    def predict(self, X: ArrayLike) -> Any:
-        """Predict classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-        """
-        places = places_of(self.decision_function(X))  # first: it says if there is no fit yet
-        return self.classes_[places]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

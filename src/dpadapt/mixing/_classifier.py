@@ -10,10 +10,9 @@ from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
 
-from dpadapt._checks import aligned_private, check_private, session_options
-from dpadapt._linear import LinearClassifier, class_labels
+from dpadapt._checks import aligned_private, public_part, session_options
+from dpadapt._linear import LinearClassifier
 from dpadapt._progress import row_progress
 from dpadapt.privacy import Grant, Guarantee, Request, RowMap, Session, best_of_random_runs
 from dpadapt.privacy import _validate as validate
@@ -118,7 +117,7 @@ class UnitClassifier(LinearClassifier):
         """
         options = session_options(self)
         self._check()
-        rows, labels, classes = self._public(X, y, private)
+        rows, labels, classes = public_part(self, X, y, private)
         codes = np.searchsorted(classes, labels).astype(np.int64)
         empty = self.relation == "add-remove"
         sample = aligned_private(self, private, labelled=True, empty=empty)
@@ -150,28 +149,6 @@ class UnitClassifier(LinearClassifier):
         for name, value in found.items():
             setattr(self, name, value)
         return self
-
-    def _public(self, X: Any, y: Any, private: Any) -> tuple[Array, Any, Any]:
-        """Public rows and labels, and the classes; no rows at all if X is None."""
-        if X is not None:
-            rows, labels = validate_data(self, X, y, dtype=np.float64)
-            return rows, labels, class_labels(labels, self.classes)
-        if y is not None:
-            raise ValueError("y: public labels without public rows; give X too, or neither.")
-        if private is None:
-            raise ValueError("X: give public rows, or private ones, or both.")
-        check_private(private)
-        if self.classes is None:
-            raise ValueError(
-                "classes: without public rows the class labels must be given; those of private "
-                "rows are not looked at."
-            )
-        self.n_features_in_ = private.n_columns
-        self.__dict__.pop("feature_names_in_", None)
-        if private.columns is not None:
-            self.feature_names_in_ = np.array(private.columns, dtype=object)
-        classes = class_labels(np.unique(np.asarray(self.classes)), None)
-        return np.zeros((0, private.n_columns)), classes[:0], classes
 
     def _check(self) -> None:
         """Check what no other function checks, before anything is spent."""
