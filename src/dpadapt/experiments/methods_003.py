@@ -41,8 +41,8 @@ class Draw:
     n, agents : int
         Rows of the curator; people.
     epsilon, agent_epsilon, delta : float
-    alpha, rounds : float, int
-        Of Subsample-Test-Reweigh: kappa is alpha / (8 (chi^2 + 1)); T at most.
+    alpha, rounds, rate : float, int, float
+        Of Subsample-Test-Reweigh: kappa is alpha / (8 (chi^2 + 1)); T at most; by default its own.
 
     Examples
     --------
@@ -58,7 +58,8 @@ class Draw:
     agent_epsilon: float
     delta: float = 1e-4
     alpha: float = 0.05
-    rounds: int = 25
+    rounds: int = 5
+    rate: float = 1.0
 
     @property
     def known(self) -> Setting:
@@ -146,6 +147,7 @@ def _reweigh(draw: Draw, X: Array, y: Array, *, calibration: str) -> Outcome:
         **common_arguments(draw),
         kappa=kappa,
         rounds=draw.rounds,
+        rate=draw.rate,
         batch=draw.agents // draw.rounds,
         calibration=calibration,
     )

@@ -116,7 +116,8 @@ PAPER = Paper(
             "settings",
             "One default on every setting",
             "Error on T in percent, in brackets how often it is at most the level (10%, EASY 16%). "
-            "No knob is set for a setting, only features, unit and budgets are given. Not in the "
+            "No knob is set for a setting, only features, unit and budgets are given (and kappa of "
+            "Subsample-Test-Reweigh, which else has its defaults: rate 1, five rounds). Not in the "
             "paper, but for EASY.",
             run_settings,
             summarise_settings,

@@ -21,7 +21,7 @@ __all__ = ["along_the_run", "draw_private", "private_findings", "summarise_priva
 ALPHA, EPSILON, DELTA = 0.08, 0.5, 1e-4
 PAPER_ROWS = 324_700_000
 PAPER_STEPS = (50_000_000, 75_000_000, 100_000_000)
-ROUNDS, BATCH, FEWER = 20, 20_000, 50_000
+ROUNDS, RATE, BATCH, FEWER = 20, 0.2, 20_000, 50_000
 CAVEAT = "full gradients instead of one row a step, rate 0.2 instead of alpha/8"
 _LARGEST = 1_000_000  # takes long: two repeats at most
 _SIZES = {
@@ -45,9 +45,8 @@ class Cell:
 def run_cell(cell: Cell) -> Rows:
     """Loss on the target, and of each rule that was tested on the way."""
     agents = FEWER if cell.method == OURS else ROUNDS * BATCH
-    draw = Draw(
-        "EASY", cell.seed, cell.n, agents, EPSILON, EPSILON, DELTA, alpha=ALPHA, rounds=ROUNDS
-    )
+    budgets = (EPSILON, EPSILON, DELTA)
+    draw = Draw("EASY", cell.seed, cell.n, agents, *budgets, ALPHA, ROUNDS, RATE)
     found = run_method(cell.method, draw)
     base = {
         "method": cell.method,
