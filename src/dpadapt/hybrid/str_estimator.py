@@ -120,10 +120,9 @@ class SubsampleTestReweigh(RuleClassifier):
     >>> source, target = rng.normal(size=(20_000, 2)), rng.normal(1.0, 0.5, size=(60_000, 2))
     >>> label = lambda X: np.where(X[:, 0] > X[:, 1], "yes", "no")
     >>> model = SubsampleTestReweigh(epsilon=1.0, delta=1e-6, agent_epsilon=1.0,
-    ...                              classes=["no", "yes"], rounds=5, target_error=0.15)
-    >>> model.fit(private=Private(source, label(source)), agents=Agents(target, label(target)))
-    SubsampleTestReweigh(agent_epsilon=1.0, classes=['no', 'yes'], delta=1e-06,
-                         epsilon=1.0, rounds=5, target_error=0.15)
+    ...                              classes=["no", "yes"], target_error=0.15)
+    >>> model = model.fit(private=Private(source, label(source)),
+    ...                   agents=Agents(target, label(target)))
     >>> model.certificate_.certified, round(model.guarantee_.epsilon, 6)
     (True, 1.0)
     """
