@@ -104,7 +104,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
     >>> X, T = rng.uniform(-3, 3, size=(200, 1)), rng.uniform(-3, 3, size=(8000, 1))
     >>> model = KernelRegressor(epsilon=1.0, delta=1e-6, gamma=2.0)
     >>> model = model.fit(X, np.sin(X[:, 0]), private=Private(T, np.sin(T[:, 0])))
-    >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 0.4)
+    >>> bool(np.corrcoef(model.predict(X), np.sin(X[:, 0]))[0, 1] > 0.9)
     True
     """
 
