@@ -14,9 +14,11 @@ from dpadapt.report._figures import BLUE, INK, ORANGE, _title
 
 from .methods_003 import Draw, common_arguments
 from .page import finish, panels
-from .private_003 import ALPHA, BATCH, DELTA, EPSILON, PAPER_STEPS, along_the_run
+from .private_003 import ALPHA, BATCH, DELTA, EPSILON, PAPER_ROWS, PAPER_STEPS, along_the_run
 from .runs import Options, Rows, run_cells
-from .style_003 import mean_and_spread, shades, size_axis
+from .sizes_003 import true_epsilon
+from .style import mean_and_spread
+from .style_003 import shades, size_axis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,12 +118,12 @@ def summarise_descent(table: pd.DataFrame) -> pd.DataFrame:
     lines.append(
         {
             "R": f"{PAPER_STEPS[0]:,} to {PAPER_STEPS[-1]:,}",
-            "n": "324,700,000",
+            "n": f"{PAPER_ROWS:,}",
             "loss of the first rule (%)": "-",
             "loss of what is returned (%)": "at most 16",
             "rounds": "fall as R grows; values not printed",
             "certified": "-",
-            "epsilon that this noise gives": "0.059 (claimed 0.5)",
+            "epsilon that this noise gives": f"{true_epsilon(PAPER_ROWS):.3f} (claimed 0.5)",
             "not the paper's": "-",
         }
     )

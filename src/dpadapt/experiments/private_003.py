@@ -10,7 +10,8 @@ from dpadapt.report._figures import GREY, INK, _title
 from .methods_003 import CURATOR, FIXED, OURS, SCHEDULE, Draw, run_method
 from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_003 import curve, mean_and_spread, shades, size_axis
+from .style import mean_and_spread
+from .style_003 import curve, shades, size_axis
 
 if TYPE_CHECKING:
     import pandas as pd

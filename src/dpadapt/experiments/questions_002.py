@@ -18,7 +18,8 @@ from dpadapt.report._figures import _title
 from .methods_002 import ASKED, DELTA, OURS, PRINTED_PINP, PRINTED_TDDL, ask, fit_released, plain
 from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_002 import curve, mean_and_spread
+from .style import mean_and_spread
+from .style_002 import curve
 from .synthetic_002 import draw_task
 
 if TYPE_CHECKING:

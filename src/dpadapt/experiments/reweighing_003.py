@@ -16,7 +16,8 @@ from dpadapt.report._figures import BLUE, GREY, INK, ORANGE, _title
 from .learners_003 import BoxedHinge, HardMargin, subsample_size
 from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_003 import mean_and_spread, shades
+from .style import mean_and_spread
+from .style_003 import shades
 
 if TYPE_CHECKING:
     import pandas as pd

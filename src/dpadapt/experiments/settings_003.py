@@ -15,7 +15,8 @@ from dpadapt.report._figures import INK, _title
 from .methods_003 import AGENTS, CURATOR, OPEN, OURS, SCHEDULE, Draw, run_method
 from .page import finish, panels
 from .runs import Options, Rows, run_cells
-from .style_003 import STYLES, mean_and_spread
+from .style import mean_and_spread
+from .style_003 import STYLES
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpadapt.report._figures import BLUE, GREY, INK, ORANGE
 
 from .methods_002 import (
@@ -19,12 +17,13 @@ from .methods_002 import (
     PRINTED_SVM,
     PRINTED_TDDL,
 )
+from .style import band, mean_and_spread
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["STYLES", "budget_axis", "curve", "mean_and_spread", "pivot"]
+__all__ = ["STYLES", "budget_axis", "curve", "pivot"]
 
 GREEN, PINK, YELLOW, SKY = "#009E73", "#CC79A7", "#B8860B", "#56B4E9"
 # colour tells the algorithm, a dashed line the printed constants
@@ -46,19 +45,6 @@ STYLES: Mapping[str, dict[str, Any]] = {
     NO_PRIVACY: {"color": INK, "ls": "--"},
     PAPER_SVM: {"color": INK, "ls": ":"},
 }
-
-
-def mean_and_spread(values: Sequence[float], digits: int = 1) -> str:
-    """Mean and standard deviation as text.
-
-    Examples
-    --------
-    >>> mean_and_spread([10.0, 30.0])
-    '20.0 ± 14.1'
-    """
-    given = np.asarray(values, dtype=float)
-    mean = f"{given.mean():.{digits}f}"
-    return f"{mean} ± {given.std(ddof=1):.{digits}f}" if len(given) > 1 else mean
 
 
 def pivot(
@@ -117,11 +103,7 @@ def curve(axes: Axes, lines: pd.DataFrame, by: str, value: str, label: str) -> N
     if lines[by].isna().all():
         axes.axhline(lines[value].mean(), label=label, lw=1.4, zorder=1, **style)
         return
-    groups = lines.groupby(by)[value]
-    mean, spread = groups.mean(), groups.std().fillna(0)
-    places = mean.index.to_numpy(dtype=float)
-    axes.plot(places, mean, label=label, ms=4.5, lw=1.7, **style)
-    axes.fill_between(places, mean - spread, mean + spread, color=style["color"], alpha=0.1, lw=0)
+    band(axes, lines, by, value, label, style)
 
 
 def budget_axis(axes: Axes, budgets: Sequence[float], name: str) -> None:

@@ -10,12 +10,13 @@ import numpy as np
 from dpadapt.report._figures import BLUE, INK, ORANGE
 
 from .methods_003 import AGENTS, CURATOR, FIXED, OPEN, OURS, SCHEDULE
+from .style import band
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["STYLES", "curve", "mean_and_spread", "shades", "size_axis"]
+__all__ = ["STYLES", "curve", "shades", "size_axis"]
 
 GREEN, PINK, YELLOW, SKY = "#009E73", "#CC79A7", "#B8860B", "#56B4E9"  # Okabe and Ito's
 STYLES: Mapping[str, dict[str, Any]] = {
@@ -26,19 +27,6 @@ STYLES: Mapping[str, dict[str, Any]] = {
     AGENTS: {"color": PINK, "ls": "-", "marker": "^"},
     OPEN: {"color": INK, "ls": "--", "marker": "|"},
 }
-
-
-def mean_and_spread(values: Sequence[float], digits: int = 1) -> str:
-    """Mean and standard deviation as text.
-
-    Examples
-    --------
-    >>> mean_and_spread([10.0, 30.0])
-    '20.0 ± 14.1'
-    """
-    given = np.asarray(values, dtype=float)
-    mean = f"{given.mean():,.{digits}f}"
-    return f"{mean} ± {given.std(ddof=1):,.{digits}f}" if len(given) > 1 else mean
 
 
 def shades(count: int) -> list[Any]:
@@ -67,11 +55,7 @@ def curve(axes: Axes, lines: pd.DataFrame, by: str, value: str, label: str) -> N
     1
     """
     style = STYLES[label]
-    groups = lines.groupby(by)[value]
-    mean, spread = groups.mean(), groups.std().fillna(0)
-    places = mean.index.to_numpy(dtype=float)
-    axes.plot(places, mean, label=label, ms=4.5, lw=1.7, **style)
-    axes.fill_between(places, mean - spread, mean + spread, color=style["color"], alpha=0.1, lw=0)
+    band(axes, lines, by, value, label, style)
 
 
 def size_axis(axes: Axes, sizes: Sequence[float]) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dpadapt.report._figures import BLUE, GREY, INK, ORANGE
 
 from . import page
 from .methods_004 import FEW_SHOT, NO_PRIVACY, OURS, WEAK
+from .style import band
+from .style import mean_and_spread as of_numbers
 from .tasks_004 import TASKS
 
 if TYPE_CHECKING:
@@ -70,20 +70,14 @@ def mean_and_spread(values: Sequence[float], digits: int = 1) -> str:
     >>> mean_and_spread([0.1, 0.3])
     '20.0 ± 14.1'
     """
-    shares = 100 * np.asarray(values, dtype=float)
-    mean = f"{shares.mean():.{digits}f}"
-    return f"{mean} ± {shares.std(ddof=1):.{digits}f}" if len(shares) > 1 else mean
+    return of_numbers([100 * each for each in values], digits)
 
 
 def curve(axes: Axes, lines: pd.DataFrame, by: str, value: str, label: str, style: Any) -> None:
     """Mean over repeats with a band of one standard deviation."""
     if not len(lines):
         return
-    groups = lines.groupby(by)[value]
-    mean, spread = groups.mean(), groups.std().fillna(0)
-    places = mean.index.to_numpy(dtype=float)
-    axes.plot(places, mean, label=label, ms=4.5, lw=1.8, **style)
-    axes.fill_between(places, mean - spread, mean + spread, color=style["color"], alpha=0.1, lw=0)
+    band(axes, lines, by, value, label, style, width=1.8)
 
 
 def percent_axis(axes: Axes, values: Sequence[float], name: str = "test error (%)") -> None:

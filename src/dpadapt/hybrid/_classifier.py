@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpadapt._checks import public_part, public_scaling
 from dpadapt._linear import ScoreClassifier
 from dpadapt._public_fits import fit_logistic
+from dpadapt.privacy import Agents
 
 from .rules import LinearRule, Rule, feature_count, raw_features
 
@@ -39,6 +40,7 @@ class RuleClassifier(ScoreClassifier):
     features: str
     classes: Sequence[Any] | None
     unit: float
+    agent_epsilon: float
     centre: ArrayLike | None
     scale: ArrayLike | None
 
@@ -66,6 +68,19 @@ class RuleClassifier(ScoreClassifier):
         # the sign of a score does not depend on the row's length, which the rule cuts to C
         return blank.with_coefficients(blank.clip * found[:, 0])
 
+    def _same_columns(self, agents: Agents) -> None:
+        if agents.n_columns != self.n_features_in_:
+            raise ValueError(
+                f"agents have {agents.n_columns} columns, but the other rows have "
+                f"{self.n_features_in_}; give both the same columns."
+            )
+
+    def _poll_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """How agents are asked, from the options of the curator's session."""
+        seed = options["random_state"]
+        own = None if seed is None else seed + 1  # other noise than the curator's
+        return {"epsilon": self.agent_epsilon, "noise": options["noise"], "random_state": own}
+
     def decision_function(self, X: ArrayLike) -> Array:
         """Scores of the second class; only their sign, if the rule has no scores.
 
@@ -82,6 +97,17 @@ class RuleClassifier(ScoreClassifier):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def check_agents(agents: Any) -> None:
+    """Refuse what is no handle on people with labels."""
+    if not isinstance(agents, Agents):
+        raise TypeError(
+            f"agents must be dpadapt.hybrid.Agents; got {type(agents).__name__}. Wrap their "
+            "rows: Agents(X, y)."
+        )
+    if not agents.labelled:
+        raise ValueError("agents must have labels: Agents(X, y).")
 
 
 def two_classes(classes: Any) -> Any:

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 
 from dpadapt.privacy.replies import Estimate
 
-__all__ = ["Certificate"]
+__all__ = ["Certificate", "NotCertified"]
+
+
+class NotCertified(UserWarning):
+    """No rule was shown to meet the target error; the best one seen was returned."""
 
 
 @dataclass(frozen=True)

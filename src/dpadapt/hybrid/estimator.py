@@ -16,10 +16,9 @@ from dpadapt.privacy import Guarantee, Private
 from dpadapt.privacy import _validate as validate
 from dpadapt.privacy.agents import Agents, NotEnoughAgents
 
-from ._classifier import RuleClassifier, two_classes
-from .certificate import Certificate
+from ._classifier import RuleClassifier, check_agents, two_classes
+from .certificate import Certificate, NotCertified
 from .rules import FEATURES, LinearRule
-from .str_estimator import NotCertified
 from .tilt import Columns, agents_alone, curator_alone, hybrid_tilt, tilt_requests
 from .tilt_plan import AgentShares, agents_required
 from .tilt_trials import FAILURE, Candidate, Outcome
@@ -98,7 +97,7 @@ class HybridTilt(RuleClassifier):
 
     Examples
     --------
-    >>> from dpadapt import Private
+    >>> from dpadapt import Agents, Private
     >>> rng = np.random.default_rng(0)
     >>> source, target = rng.normal(size=(20_000, 2)), rng.normal(1, 0.5, size=(200_000, 2))
     >>> label = lambda X: np.where(X[:, 0] > X[:, 1], "yes", "no")
@@ -170,7 +169,7 @@ class HybridTilt(RuleClassifier):
         validate.positive("unit", self.unit)
         validate.fraction("target_error", self.target_error)
         if agents is not None:
-            _check_agents(agents)
+            check_agents(agents)
         if X is None and y is None and private is None and agents is not None:
             rows, labels, classes = self._of_agents(agents)
         else:
@@ -258,31 +257,12 @@ class HybridTilt(RuleClassifier):
         return np.zeros((0, agents.n_columns)), classes[:0], classes
 
     def _check_enough(self, agents: Agents) -> None:
-        if agents.n_columns != self.n_features_in_:
-            raise ValueError(
-                f"agents have {agents.n_columns} columns, but the other rows have "
-                f"{self.n_features_in_}; give both the same columns."
-            )
+        self._same_columns(agents)
         needed = agents_required(agents.n_columns, self.agent_epsilon)
         if agents.n_left < needed:
             error = NotEnoughAgents(needed, agents.n_left)
             error.add_note("With fewer, the scale of the target's columns would be a guess.")
             raise error
-
-    def _poll_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        seed = options["random_state"]
-        own = None if seed is None else seed + 1  # other noise than the curator's
-        return {"epsilon": self.agent_epsilon, "noise": options["noise"], "random_state": own}
-
-
-def _check_agents(agents: Any) -> None:
-    if not isinstance(agents, Agents):
-        raise TypeError(
-            f"agents must be dpadapt.hybrid.Agents; got {type(agents).__name__}. Wrap their "
-            "rows: Agents(X, y)."
-        )
-    if not agents.labelled:
-        raise ValueError("agents must have labels: Agents(X, y).")
 
 
 def _warn_not_certified(certificate: Certificate, outcome: Outcome) -> None:

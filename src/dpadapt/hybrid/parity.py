@@ -26,7 +26,7 @@ from dpadapt.privacy.parity import thinning
 from dpadapt.privacy.weights import RowWeights
 
 from .learners import Task
-from .rules import _two
+from .rules import two_labels
 
 __all__ = ["ParityLearner", "ParityRows", "ParityRule", "parity_rows"]
 
@@ -131,7 +131,7 @@ class ParityRule:
         if not mask or not set(mask) <= {0, 1}:
             raise ValueError("mask must hold 0 and 1, one for each column.")
         object.__setattr__(self, "mask", mask)
-        object.__setattr__(self, "classes", _two(self.classes))
+        object.__setattr__(self, "classes", two_labels(self.classes))
 
     def check(self, n_columns: int) -> None:
         """Raise if rows of that many columns do not fit."""
@@ -160,7 +160,7 @@ class ParityRule:
         """Rebuild from :meth:`to_dict`."""
         if data.get("rule") != "parity":
             raise ValueError(f"unknown kind of rule {data.get('rule')!r}.")
-        return cls(tuple(data["mask"]), _two(data["classes"]))
+        return cls(tuple(data["mask"]), two_labels(data["classes"]))
 
 
 @dataclass(frozen=True)

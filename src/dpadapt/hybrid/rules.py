@@ -150,7 +150,7 @@ class LinearRule:
         if not 0 < clip < math.inf:
             raise ValueError(f"clip must be positive and finite; got {self.clip!r}.")
         object.__setattr__(self, "clip", clip)
-        object.__setattr__(self, "classes", _two(self.classes))
+        object.__setattr__(self, "classes", two_labels(self.classes))
 
     @property
     def width(self) -> int:
@@ -231,7 +231,7 @@ class LinearRule:
         return cls(
             features=data["features"],
             **arrays,
-            classes=_two(data["classes"]),
+            classes=two_labels(data["classes"]),
             clip=float(data["clip"]),
         )
 
@@ -264,7 +264,7 @@ class FunctionRule:
     loss: Callable[[FloatArray, FloatArray], FloatArray] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", _two(self.classes))
+        object.__setattr__(self, "classes", two_labels(self.classes))
 
     def check(self, n_columns: int) -> None:
         """Accept every width: what the function wants is not known."""
@@ -321,7 +321,8 @@ def _known(features: str) -> None:
         raise ValueError(f"features must be one of {listed}; got {features!r}.")
 
 
-def _two(classes: Sequence[Any]) -> tuple[Any, Any]:
+def two_labels(classes: Sequence[Any]) -> tuple[Any, Any]:
+    """Two different labels, as plain numbers or texts."""
     plain = [each.item() if hasattr(each, "item") else each for each in classes]
     known = all(isinstance(each, (str, int, float)) and each == each for each in plain)
     if len(plain) != 2 or not known or plain[0] == plain[1]:

@@ -14,11 +14,11 @@ from dpadapt._checks import aligned_private, session_options
 from dpadapt._progress import row_progress
 from dpadapt.privacy import Guarantee, Private
 from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.agents import Agents, NotEnoughAgents, Poll
+from dpadapt.privacy.agents import NotEnoughAgents, Poll
 from dpadapt.privacy.replies import Estimate, estimate
 
-from ._classifier import RuleClassifier
-from .certificate import Certificate
+from ._classifier import RuleClassifier, check_agents
+from .certificate import Certificate, NotCertified
 from .gradient_learner import GradientLearner
 from .learners import Learner, Task
 from .questions import Mistake
@@ -27,14 +27,10 @@ from .sample_sizes import Calibration, agents_for_test
 from .sgd_learner import SGDLearner
 from .subsample_test_reweigh import Round, Schedule, best_of, plan_rounds, subsample_test_reweigh
 
-__all__ = ["NotCertified", "SubsampleTestReweigh"]
+__all__ = ["SubsampleTestReweigh"]
 
 _FAILURE = 0.05  # probability that a certificate is wrong
 _MOST_DOUBLINGS = 6
-
-
-class NotCertified(UserWarning):
-    """No rule was shown to meet the target error; the best one seen was returned."""
 
 
 class SubsampleTestReweigh(RuleClassifier):
@@ -115,7 +111,7 @@ class SubsampleTestReweigh(RuleClassifier):
 
     Examples
     --------
-    >>> from dpadapt import Private
+    >>> from dpadapt import Agents, Private
     >>> rng = np.random.default_rng(0)
     >>> source, target = rng.normal(size=(20_000, 2)), rng.normal(1.0, 0.5, size=(60_000, 2))
     >>> label = lambda X: np.where(X[:, 0] > X[:, 1], "yes", "no")
@@ -342,27 +338,15 @@ class SubsampleTestReweigh(RuleClassifier):
         return agents_for_test(*facts, calibration)
 
     def _check_agents(self, agents: Any, tests: int, batch: int) -> None:
-        if not isinstance(agents, Agents):
-            raise TypeError(
-                f"agents must be dpadapt.hybrid.Agents; got {type(agents).__name__}. Wrap their "
-                "rows: Agents(X, y)."
-            )
-        if not agents.labelled:
-            raise ValueError("agents must have labels: Agents(X, y).")
-        if agents.n_columns != self.n_features_in_:
-            raise ValueError(
-                f"agents have {agents.n_columns} columns, but the private rows have "
-                f"{self.n_features_in_}; give both the same columns."
-            )
+        check_agents(agents)
+        self._same_columns(agents)
         if agents.n_left < tests * batch:
             error = NotEnoughAgents(tests * batch, agents.n_left)
             error.add_note(f"{tests} tests of {batch} agents each; see rounds, batch, kappa.")
             raise error
 
     def _poll_options(self, options: dict[str, Any]) -> dict[str, Any]:
-        seed = options["random_state"]
-        own = {"epsilon": self.agent_epsilon, "noise": options["noise"]}
-        own["random_state"] = None if seed is None else seed + 1  # other noise than the curator's
+        own = super()._poll_options(options)
         if self.calibration == "paper":
             own |= {"response": "paper-gaussian", "delta": self.delta}
         return own

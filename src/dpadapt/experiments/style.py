@@ -1,0 +1,55 @@
+"""What figures and tables of all papers have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+__all__ = ["band", "mean_and_spread"]
+
+
+def mean_and_spread(values: Sequence[float], digits: int = 1) -> str:
+    """Mean and standard deviation as text.
+
+    Examples
+    --------
+    >>> mean_and_spread([10.0, 30.0])
+    '20.0 ± 14.1'
+    """
+    given = np.asarray(values, dtype=float)
+    mean = f"{given.mean():,.{digits}f}"
+    return f"{mean} ± {given.std(ddof=1):,.{digits}f}" if len(given) > 1 else mean
+
+
+def band(
+    axes: Axes,
+    lines: pd.DataFrame,
+    by: str,
+    value: str,
+    label: str,
+    style: Mapping[str, Any],
+    width: float = 1.7,
+) -> None:
+    """Mean over repeats with a band of one standard deviation.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from .page import panels
+    >>> axes = panels(4, 3, 1, 1)[1].flat[0]
+    >>> lines = pd.DataFrame({"n": [1, 2], "error": [0.2, 0.1]})
+    >>> band(axes, lines, "n", "error", "dpadapt", {"color": "black"})
+    >>> len(axes.lines)
+    1
+    """
+    groups = lines.groupby(by)[value]
+    mean, spread = groups.mean(), groups.std().fillna(0)
+    places = mean.index.to_numpy(dtype=float)
+    axes.plot(places, mean, label=label, ms=4.5, lw=width, **style)
+    axes.fill_between(places, mean - spread, mean + spread, color=style["color"], alpha=0.1, lw=0)
