@@ -433,10 +433,7 @@ class Session(DrawnSession):
 
     def spend(self, grant: Grant) -> float:
         """Use up a grant for a mechanism that keeps its own count of answers; gives its scale."""
-        if self._left.get(grant, 0) < 1:
-            raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
-        self._left[grant] -= 1
-        return grant.scale
+        return self._spend(grant, grant.request.mechanism)
 
     def _spend(self, grant: Grant, mechanism: Mechanism, times: int = 1) -> float:
         """Check that so many uses of a mechanism were paid for; gives the scale."""
