@@ -162,7 +162,7 @@ def test_reweighing_is_what_lowers_the_loss():
     """In few columns and rounds: an ellipse that the source alone does not teach."""
     small = dataclasses.replace(reweighing_003.ELLIPSE, rate=0.5)
     ends = [
-        reweighing_003.run_cell(reweighing_003.Cell(small, 20_000, 0, rounds, reweigh))[-1]
+        reweighing_003.run_cell(reweighing_003.Cell(small, 40_000, 0, rounds, reweigh))[-1]
         for rounds, reweigh in ((12, True), (12, False))
     ]
     assert ends[0]["test_loss"] < 0.8 * ends[1]["test_loss"]
