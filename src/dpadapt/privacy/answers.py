@@ -192,10 +192,8 @@ class PathAnswers(_Answers):
         state: SecretState | None = None,
     ) -> None:
         self._oracle, self._scale = oracle, session.spend(grant)
-        source = session._source
-        self._path = LazyPath(
-            gram, outputs, lambda shape: source.add_gaussian(np.zeros(shape), 1.0)
-        )
+        # not rounded: they are scaled and added to a private score. The answer is rounded
+        self._path = LazyPath(gram, outputs, session._source.normals)
         self._grid = 2.0 ** np.floor(np.log2(self._scale * gram.radius) - _BITS)
         super().__init__(session, questions, state)
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _validate
+from .errors import PrivacyError
 from .events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
@@ -69,6 +70,15 @@ class NoiseSource(ABC):
     def uniform(self, size: int) -> FloatArray:
         """Uniform numbers in [0, 1)."""
 
+    @abstractmethod
+    def normals(self, shape: int | tuple[int, ...]) -> FloatArray:
+        """Standard normals that are not rounded, for noise that is scaled or never released.
+
+        Noise on a grid that is scaled and then added to a private value leaves a comb of possible
+        answers, placed by the value. Who adds these rounds the *answer*, on a grid that depends on
+        the scale alone, or never lets it out.
+        """
+
     def gaussian_event(
         self, label: str, sensitivity: float, scale: float, dimension: int, count: int
     ) -> Event:
@@ -111,6 +121,9 @@ class _ContinuousNoise(NoiseSource):
 
     def uniform(self, size: int) -> FloatArray:
         return self._generator().random(size)
+
+    def normals(self, shape: int | tuple[int, ...]) -> FloatArray:
+        return self._generator().standard_normal(shape)
 
 
 class SecureNoise(_ContinuousNoise):
@@ -229,6 +242,12 @@ class ExactNoise(NoiseSource):
 
     def uniform(self, size: int) -> FloatArray:
         return np.array([secrets.randbits(53) for _ in range(size)], dtype=np.float64) * 2.0**-53
+
+    def normals(self, shape: int | tuple[int, ...]) -> FloatArray:
+        raise PrivacyError(
+            "noise='exact' has no normals that are not on a grid, and this needs them; use "
+            "noise='secure'."
+        )
 
     def gaussian_event(
         self, label: str, sensitivity: float, scale: float, dimension: int, count: int

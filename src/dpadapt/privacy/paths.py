@@ -48,7 +48,8 @@ class LazyPath:
     outputs : int
         Independent paths, one for each output of the model.
     normals : callable
-        Draws standard normals of a given shape.
+        Draws standard normals of a given shape, with a density: not rounded to any grid, or the
+        set of possible answers would tell the un-noised one.
 
     Examples
     --------
