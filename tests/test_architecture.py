@@ -196,3 +196,39 @@ def test_version_is_stated_once_in_effect():
     root = Path(__file__).parent.parent
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == dpadapt.__version__
+
+
+def is_zero(node: ast.AST) -> bool:
+    """Zeros by the name of numpy, or a list of nothing else."""
+    if isinstance(node, ast.Call):
+        return ast.unparse(node.func).split(".")[-1] in ("zeros", "zeros_like")
+    literal = isinstance(node, (ast.List, ast.Tuple)) and node.elts
+    return bool(literal) and all(isinstance(e, ast.Constant) and e.value == 0 for e in node.elts)
+
+
+def noise_on_zeros(module: ast.Module) -> list[int]:
+    """Lines that add noise to zeros: noise for its own sake, rounded before it is used."""
+    adding = re.compile(r"add_\w+|(symmetric_)?gaussian|gaussian_process|laplace")
+    found = []
+    for node in ast.walk(module):
+        called = isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1]
+        if called and adding.fullmatch(called):
+            parts = [part for given in node.args for part in ast.walk(given)]
+            found += [node.lineno] * any(map(is_zero, parts))
+    return found
+
+
+def test_noise_on_zeros_is_seen():
+    for line in (
+        "source.add_gaussian(np.zeros(shape), 1.0)",
+        "self._noise.add_laplace(np.zeros_like(x), b)",
+        "session.gaussian(linear, rows, lambda _: np.zeros(d))",
+        "source.add_gaussian(np.array([0.0]), s)",
+    ):
+        assert noise_on_zeros(ast.parse(line)) == [1], line
+    assert not noise_on_zeros(ast.parse("source.add_gaussian(svec(value), scale)"))
+
+
+@every_module
+def test_noise_is_added_to_values_and_never_to_zeros(path):
+    assert not noise_on_zeros(tree(path))

@@ -20,13 +20,16 @@ class Fixed(SeededNoise):
 
     def __init__(self, uniforms=None, normals=None):
         super().__init__(0)
-        self.uniforms, self.normals = uniforms, normals
+        self.uniforms, self.chosen = uniforms, normals
 
     def uniform(self, size):
         return np.broadcast_to(self.uniforms, (size,)).astype(float)
 
     def add_gaussian(self, values, scale):
-        return values + scale * np.asarray(self.normals, dtype=float)
+        return values + scale * np.asarray(self.chosen, dtype=float)
+
+    def directions(self, shape):
+        return np.broadcast_to(self.chosen, shape).astype(float)
 
 
 # Bits ------------------------------------------------------------------------------------------

@@ -36,7 +36,9 @@ Inexact minima (Iyengar et al. 2019). The solver stops at w~ with a gradient of 
 calibrated to that is added, a Gaussian release of its own. The steps that suffice are bounded for
 every sample, so that t is reached always, and nothing is ever raised.
 
-The proof needs noise with a density: ``noise="exact"`` (a grid) is refused.
+The proof needs noise with a density. b is never released, so it is never rounded: on a grid, b(w)
+computed from w would lie on the grid for the true rows alone, and w would tell them. Only the
+final sum (w~ and the noise for the solver) is rounded. ``noise="exact"`` (a grid) is refused.
 """
 
 from __future__ import annotations
@@ -343,9 +345,8 @@ def _perturbed(
             Request("gaussian", "solver", 2 * reach, d, problems, weight=_OUTPUT),
         )
 
-        def solver(output_number: int) -> Callable[[Array], Array]:
-            def solve(hidden: Array) -> Array:
-                noise = session.gaussian(linear, rows, lambda _: np.zeros(d))
+        def solver(output_number: int) -> Callable[[Array, Array], Array]:
+            def solve(hidden: Array, noise: Array) -> Array:
                 labels = hidden[:, -1]
                 if task.classes:
                     labels = _one_against_rest(labels, task.classes, output_number)
@@ -356,7 +357,11 @@ def _perturbed(
 
             return solve
 
-        found = [session.gaussian(output, rows, solver(k)) for k in range(problems)]
+        minima = (
+            session.derive_with_noise(linear, rows, solver(k), d, "minimum")
+            for k in range(problems)
+        )
+        found = [session.gaussian(output, minimum, lambda w: w) for minimum in minima]
     return np.column_stack(found), session.guarantee
 
 

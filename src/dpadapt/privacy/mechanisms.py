@@ -52,7 +52,8 @@ def symmetric_gaussian(source: NoiseSource, value: FloatArray, scale: float) -> 
     sharing one draw: exactly the Gaussian mechanism on svec(value), and svec is an isometry from
     the Frobenius to the Euclidean norm. With Frobenius sensitivity D it is mu-GDP, mu = D / scale.
     Full noise on both triangles would be a waste of sqrt(2); independent triangles, averaged by an
-    attacker, would be a leak.
+    attacker, would be a leak. What is rounded is the sum of svec(value) and its noise, a release of
+    its own; the matrix is computed from that alone.
 
     Examples
     --------
@@ -97,7 +98,8 @@ def laplace_argmin(source: NoiseSource, scores: FloatArray, scale: float) -> int
 
     With *range* sensitivity R it is R/scale-DP (twice the l-infinity sensitivity is always enough;
     once is enough for monotone scores only). The exponential mechanism costs less: this is
-    the form that papers print.
+    the form that papers print. The noisy scores are not rounded: on a grid of g the proof would
+    give (R + g)/scale, because equal scores are decided by their order.
 
     Examples
     --------
@@ -105,7 +107,7 @@ def laplace_argmin(source: NoiseSource, scores: FloatArray, scale: float) -> int
     >>> laplace_argmin(SeededNoise(0), np.array([5.0, 0.0, 5.0]), scale=0.1)
     1
     """
-    return int(np.argmin(laplace(source, scores, scale)))
+    return source.laplace_argmin(np.asarray(scores, dtype=np.float64), scale)
 
 
 def randomised_response(
@@ -157,7 +159,8 @@ def gaussian_process(
         )
     nugget = NUGGET * float(np.trace(covariance)) / values.size
     root = np.linalg.cholesky(covariance + nugget * np.eye(values.size))
-    # noise is added to the whitened values, where it is isotropic: any source serves
+    # noise is added to the whitened values, where it is isotropic: any source serves. The sum is
+    # rounded there, and is a release of its own; the root is public and comes after it
     whitened = np.linalg.solve(root, values)
     return np.asarray(root @ source.add_gaussian(whitened, scale), dtype=np.float64)
 

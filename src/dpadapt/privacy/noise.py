@@ -8,6 +8,46 @@ The secure and the seeded source draw float64 noise and then round the sum to a 
 scale / 4096. Rounding is post-processing, so the continuous formulas keep; it also hides
 the low-order bits through which floating-point noise can betray its argument (Mironov 2012). That
 is a mitigation, not a proof, and the guarantee says so; the exact source needs no such words.
+
+**What is rounded, and when.** Rounding is post-processing only if what is rounded is a whole
+release: the sum of a private value and noise of its full scale. Noise that is rounded first and
+scaled, turned or added afterwards is another law, on a comb that the private value places: answers
+that are possible under one neighbour are impossible under the other. So the rule is: *noise is
+continuous until the last addition*, and the grid depends on the public scale alone. Every use of
+noise in the library, with the reason why it is sound:
+
+==========================  =====================================================================
+use                         why
+==========================  =====================================================================
+``gaussian``, ``laplace``   The sum is rounded: post-processing.
+``symmetric_gaussian``      The sum with svec is rounded and released; division by sqrt(2) after it.
+``gaussian_process``,       The sum with the whitened values is rounded and released; the root, a
+pools of points             public matrix, comes after it.
+paths of noise              :meth:`NoiseSource.normals`, scaled, turned, added; the answer, the last
+                            sum, is rounded.
+objective perturbation      :meth:`NoiseSource.normals` inside the objective, never released; the
+                            minimum gets noise of its own, and that sum is rounded.
+descent on drawn rows       Each noisy gradient, a sum at full scale, is rounded; steps after it.
+filtered, weighted sums     As ``gaussian``: filter and weights act before the noise.
+``noisy_argmin``            Gumbel noise is not rounded; only an index leaves.
+``laplace_argmin``          Laplace noise is not rounded; only an index leaves. (Exact: ties between
+                            whole numbers are paid for, two grid steps in the sensitivity.)
+sparse vector               Laplace noise is not rounded; only a comparison leaves, then a
+                            ``gaussian`` of its own.
+PINP                        The sum is rounded, then compared and perhaps told: post-processing.
+``ball_exponential``        A draw, no sum; the point is rounded, on a grid of the public radius.
+randomised response, bits,  Uniforms against thresholds that are multiples of their own grain, or a
+parities, random stopping   hair on the safe side of one: exact.
+directions of agents        Only a sign depends on the value; the law of the rest is symmetric.
+rows drawn from weights     Whole numbers against a table of whole numbers.
+==========================  =====================================================================
+
+**Values much larger than the scale.** The addition itself rounds to float64, to the spacing of the
+*sum*, a function of the sum: post-processing again, also where that spacing is above the grid (from
+2^41 scales on) and the grid has nothing left to do. The noise has 2^40 steps in each cell of either
+grid, so every multiple is reached from every value, with its right probability to about 2^-40,
+except far out, where less than 2^-50 of all draws fall. For a choice among scores rounding is no
+post-processing: scores of up to 2^30 scales shift its log-probabilities by 2^-20 at the most.
 """
 
 from __future__ import annotations
@@ -20,6 +60,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from . import _validate
 from .errors import PrivacyError
@@ -67,6 +108,10 @@ class NoiseSource(ABC):
         """Index i with probability proportional to exp(-scores[i] / scale)."""
 
     @abstractmethod
+    def laplace_argmin(self, scores: FloatArray, scale: float) -> int:
+        """Index of the least of ``scores`` with Laplace noise of scale ``scale``."""
+
+    @abstractmethod
     def uniform(self, size: int) -> FloatArray:
         """Uniform numbers in [0, 1)."""
 
@@ -78,6 +123,15 @@ class NoiseSource(ABC):
         answers, placed by the value. Who adds these rounds the *answer*, on a grid that depends on
         the scale alone, or never lets it out.
         """
+
+    def directions(self, shape: tuple[int, ...]) -> FloatArray:
+        """Normals of a law that is the same for x and -x, to the last bit.
+
+        Sizes and signs are drawn apart. For who turns them by a sign, which alone depends on a
+        private value: then it does not matter that the sizes are on a grid (of 2^-53, uniform).
+        """
+        size, side = self.uniform(2 * math.prod(shape)).reshape(2, *shape)
+        return np.asarray(np.where(side < 0.5, 1.0, -1.0) * -ndtri((1 - size) / 2))
 
     def gaussian_event(
         self, label: str, sensitivity: float, scale: float, dimension: int, count: int
@@ -110,14 +164,20 @@ class _ContinuousNoise(NoiseSource):
         return _to_grid(values + scale * noise, _power_of_two(scale, 12))
 
     def add_laplace(self, values: FloatArray, scale: float) -> FloatArray:
-        # the difference of two exponentials never takes the logarithm of a uniform zero
-        pair = self._generator().standard_exponential((2, *values.shape))
-        return _to_grid(values + scale * (pair[0] - pair[1]), _power_of_two(scale, 12))
+        return _to_grid(values + scale * self._laplace(values.shape), _power_of_two(scale, 12))
 
     def noisy_argmin(self, scores: FloatArray, scale: float) -> int:
         exponential = self._generator().standard_exponential(scores.shape)
         gumbel = -np.log(np.maximum(exponential, np.finfo(np.float64).tiny))
         return int(np.argmin(scores - scale * gumbel))
+
+    def laplace_argmin(self, scores: FloatArray, scale: float) -> int:
+        return int(np.argmin(scores + scale * self._laplace(scores.shape)))
+
+    def _laplace(self, shape: tuple[int, ...]) -> FloatArray:
+        # the difference of two exponentials never takes the logarithm of a uniform zero
+        pair = self._generator().standard_exponential((2, *shape))
+        return np.asarray(pair[0] - pair[1])
 
     def uniform(self, size: int) -> FloatArray:
         return self._generator().random(size)
@@ -240,6 +300,11 @@ class ExactNoise(NoiseSource):
         )
         return int(select(_integers(scores, grid).tolist()))
 
+    def laplace_argmin(self, scores: FloatArray, scale: float) -> int:
+        dp = self._opendp
+        noisy = self._add(scores, scale, dp.m.make_laplace, dp.l1_distance(T="i64"))
+        return int(np.argmin(noisy))
+
     def uniform(self, size: int) -> FloatArray:
         return np.array([secrets.randbits(53) for _ in range(size)], dtype=np.float64) * 2.0**-53
 
@@ -299,7 +364,9 @@ def _power_of_two(scale: float, bits: int) -> float:
 
 
 def _to_grid(values: FloatArray, grid: float) -> FloatArray:
-    return np.rint(values / grid) * grid
+    """Nearest multiples of the grid; of it are all numbers from 2^52 grid on, and stay."""
+    far = np.abs(values) >= 2.0**52 * grid
+    return np.where(far, values, np.rint(np.where(far, 0.0, values) / grid) * grid)
 
 
 def _integers(values: FloatArray, grid: float) -> NDArray[np.int64]:

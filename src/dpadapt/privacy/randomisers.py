@@ -183,8 +183,9 @@ class BallResponse:
     that is sent has a probability in [p, 1 - p] whatever g is: against the uniform law the density
     of the message lies in [2p, 2(1 - p)], and for two vectors the ratio is at most
     :math:`(1 - p)/p = e^\epsilon`, attained by g and -g of norm 1. In floating point too: only the
-    sign carries g, U is rounded symmetrically, <-U, g> is computed as exactly -<U, g>, and the coin
-    is that of :class:`BinaryResponse`.
+    sign carries g, the law of U is symmetric to the last bit
+    (:meth:`~dpadapt.privacy.noise.NoiseSource.directions`), <-U, g> is computed as exactly
+    -<U, g>, and the coin is that of :class:`BinaryResponse`.
 
     *Unbiased.* U turned towards g has the mean E|U_1| g / |g|, with E|U_1| =
     :math:`\Gamma(k/2) / (\sqrt{\pi}\, \Gamma((k+1)/2))`; the excess probability of that side is
@@ -229,7 +230,7 @@ class BallResponse:
         """Return one vector of norm ``norm`` for each row."""
         inside, lengths = _ball(values)
         towards = BinaryResponse(self.epsilon).respond(source, 0.5 + lengths / 2)
-        sent = source.add_gaussian(np.zeros(inside.shape), 1.0)
+        sent = source.directions(inside.shape)
         squares = np.einsum("ij,ij->i", sent, sent)
         nowhere = np.flatnonzero(squares == 0)  # no direction: a fixed one
         sent[nowhere, :1], squares[nowhere] = 1.0, 1.0

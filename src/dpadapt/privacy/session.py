@@ -263,6 +263,38 @@ class Session(DrawnSession):
         value.flags.writeable = False  # so that it need not be copied for every use of it
         return Hidden(value, _Named(label), math.inf, hidden.part, self)
 
+    def derive_with_noise(
+        self,
+        grant: Grant,
+        hidden: Hidden,
+        function: Callable[[FloatArray, FloatArray], Any],
+        size: int,
+        label: str,
+    ) -> Hidden:
+        """Compute something from a hidden value and Gaussian noise, and keep both hidden.
+
+        For noise inside a computation (an objective with a random linear term), whose proof needs
+        a density: the noise is not rounded, and nobody but ``function`` sees it.
+
+        Parameters
+        ----------
+        grant : Grant
+            Of a Gaussian request whose dimension is ``size`` at least; one of its count is used up.
+        hidden : Hidden
+        function : callable
+            From the hidden value and ``size`` independent normals of the grant's scale.
+        size : int
+        label : str
+        """
+        if hidden._owner is not self or grant.part != hidden.part:
+            raise PrivacyError("grant and hidden statistic must be of one part of this session.")
+        if _validate.count("size", size) > grant.request.dimension or grant.request.releases:
+            raise PrivacyError(f"{grant.request.label!r} was not planned for {size} numbers.")
+        scale = self._spend(grant, "gaussian")
+        noise = scale * self._source.normals(size)
+        found: Hidden = self.derive(hidden, lambda value: function(value, noise), label)
+        return found
+
     def _check_part(self, part: Part) -> None:
         if (part == "all") == bool(self._holdout):
             raise PrivacyError("after split, hide needs part='train' or part='holdout'; else none.")

@@ -1,0 +1,121 @@
+"""What objective perturbation releases must not lie on a comb that the true rows alone explain."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import expit
+
+from dpadapt import Private
+from dpadapt.baselines import ObjectivePerturbationClassifier
+from dpadapt.baselines._tasks import Task
+from dpadapt.baselines.objective_perturbation import needed_strength
+from dpadapt.privacy import Cleaning, PrivacyError, Request, Session, gaussian_mu
+from dpadapt.privacy.noise import _power_of_two
+
+ALPHA = 1e-6
+EPSILON, DELTA = 1.0, 1e-6
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(400, 2))
+Y = X[:, 0] > 0
+T = RNG.normal(size=(100, 2))
+LABELS = T[:, 0] + 0.3 * RNG.normal(size=100) > 0
+OTHER = T.copy()
+OTHER[0] *= 1.01  # the neighbour: one row moved by one hundredth
+
+
+def fitted(rows):
+    model = ObjectivePerturbationClassifier(epsilon=EPSILON, delta=DELTA)
+    return model.fit(X, Y, private=Private(rows, LABELS))
+
+
+def linear_terms(models, rows):
+    """The linear term that each model would come from, were these the rows."""
+    task = Task(X, Y.astype(int), np.array([False, True]))
+    mu = gaussian_mu(EPSILON, DELTA) / math.hypot(1.0, 0.1)
+    strength = needed_strength(mu, task.radius, 0.25) * (1 + 1e-9)
+    center, scale = task.scaling
+    Z, codes = task.prepared()(rows, LABELS.astype(float))
+    signs = 2 * codes - 1
+    terms = []
+    for model in models:
+        w = model.coef_.ravel()
+        w = np.append(w * scale, model.intercept_.ravel()[0] + w @ center)
+        terms.append(-(Z.T @ (-signs * expit(-signs * (Z @ w))) + strength * w))
+    return np.array(terms)
+
+
+def off_grid(terms, grid):
+    """Distance of the worst coordinate from the grid, in steps."""
+    return np.abs(terms / grid - np.rint(terms / grid)).max(axis=1)
+
+
+def guesses(runs):
+    """How often "these are the rows" is said, under the rows and under their neighbour."""
+    counts = []
+    for rows in (T, OTHER):
+        models = [fitted(rows) for _ in range(runs)]
+        grid = _power_of_two(models[0].guarantee_.events[0].scale, 12)
+        one, two = (off_grid(linear_terms(models, given), grid) for given in (T, OTHER))
+        counts.append(int((one < two).sum()))
+    return counts
+
+
+def p_same(counts, runs):
+    return stats.fisher_exact([[k, runs - k] for k in counts]).pvalue
+
+
+def rounded(session, grant, hidden, function, size, label):
+    """The broken twin: a linear term on the grid of a release."""
+    noise = session._source.add_gaussian(np.zeros(size), session.spend(grant))
+    return session.derive(hidden, lambda value: function(value, noise), label)
+
+
+@pytest.mark.parametrize("runs", [60, pytest.param(400, marks=pytest.mark.slow)])
+def test_the_release_does_not_tell_which_rows_explain_it(monkeypatch, runs):
+    assert p_same(guesses(runs), runs) > ALPHA
+    monkeypatch.setattr(Session, "derive_with_noise", rounded)
+    assert p_same(guesses(runs), runs) < ALPHA
+
+
+def planned(**options):
+    session = Private(T).open(epsilon=1.0, delta=1e-6, **options)
+    rows = session.hide_rows(Cleaning(radius=3.0))
+    return session, rows, session.plan(Request("gaussian", "inside", 1.0, dimension=2))[0]
+
+
+def test_noise_inside_a_function_is_paid_for_and_stays_inside():
+    session, rows, grant = planned()
+    seen = []
+    with pytest.raises(PrivacyError, match="3 numbers"):
+        session.derive_with_noise(grant, rows, lambda X, b: seen.append(b), 3, "sum")
+    hidden = session.derive_with_noise(grant, rows, lambda X, b: X.sum(axis=0) + b, 2, "sum")
+    assert not seen
+    assert repr(hidden) == "Hidden('sum', shape=(2,))"
+    assert math.isinf(hidden.sensitivity)  # released only with a sensitivity that is stated
+    with pytest.raises(PrivacyError, match="as often as it was planned"):
+        session.derive_with_noise(grant, rows, lambda X, b: b, 2, "again")
+    _, others, _ = planned()
+    with pytest.raises(PrivacyError, match="of this session"):
+        session.derive_with_noise(grant, others, lambda X, b: b, 2, "others")
+
+
+def test_noise_inside_a_function_has_the_scale_of_its_grant():
+    session = Private(T).open(epsilon=1.0, delta=1e-6)
+    rows = session.hide_rows(Cleaning(radius=3.0))
+    (grant,) = session.plan(Request("gaussian", "inside", 1.0, dimension=5000))
+    drawn = session.derive_with_noise(grant, rows, lambda X, b: b, 5000, "noise")._value
+    square = float((drawn**2).sum()) / grant.scale**2
+    law = stats.chi2(5000)
+    for factor, likely in ((1.0, True), (0.7, False), (1.3, False)):
+        p = 2 * min(law.cdf(factor**2 * square), law.sf(factor**2 * square))
+        assert (p > ALPHA) == likely
+
+
+def test_exact_noise_has_none_of_this_kind():
+    session, rows, grant = planned(noise="exact")
+    with pytest.raises(PrivacyError, match="noise='secure'"):
+        session.derive_with_noise(grant, rows, lambda X, b: b, 2, "noise")
