@@ -8,6 +8,7 @@ Methods add queries of their own; those that several methods share stand here.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,9 +17,11 @@ import numpy as np
 from .cleaning import Cleaning, RowMap
 from .events import FloatArray
 
-__all__ = ["Query", "SecondMoment"]
+__all__ = ["Query", "SecondMoment", "check_sum"]
 
 _PIECE = 1024  # rows
+MOST_ROWS = 1e20  # where their number is a secret: more than anybody has
+MOST_SUM = 1e290  # of rows times the bound on one of them; float64 ends at 1.8e308
 
 
 class Query(Protocol):
@@ -48,6 +51,40 @@ class Query(Protocol):
 
     def sensitivity(self, n_rows: int) -> float:
         """Euclidean sensitivity of the mean over ``n_rows`` under replace-one."""
+
+
+def check_sum(label: str, magnitude: Callable[[], float], n_rows: float) -> None:
+    """Refuse a sum that could overflow, by public facts alone, before any row is read.
+
+    A sum that overflows is no number, and whatever is put in its place is far from what the sum of
+    a neighbour is: one row would move it by any number of sensitivities.
+
+    Parameters
+    ----------
+    label : str
+    magnitude : callable
+        Gives the bound on one row's contribution (which may overflow itself).
+    n_rows : float
+        Number of rows, or a public bound on it.
+
+    Examples
+    --------
+    >>> check_sum("mean", lambda: 3.0, n_rows=1000)
+    >>> check_sum("mean", lambda: 1e288, n_rows=1000)
+    Traceback (most recent call last):
+        ...
+    ValueError: 'mean': the bound on one row, times the number of rows, must be at most 1e+290, or \
+sums could overflow; take a smaller radius.
+    """
+    try:
+        most = float(magnitude()) * n_rows
+    except OverflowError:
+        most = math.inf
+    if not most <= MOST_SUM:
+        raise ValueError(
+            f"{label!r}: the bound on one row, times the number of rows, must be at most "
+            f"{MOST_SUM:g}, or sums could overflow; take a smaller radius."
+        )
 
 
 @dataclass(frozen=True)

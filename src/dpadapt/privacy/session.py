@@ -28,7 +28,7 @@ from .gram import Gram
 from .grants import Grant, Hidden, Mechanism, Part, Request
 from .guarantee import Guarantee
 from .noise import NoiseSource
-from .queries import Query
+from .queries import MOST_ROWS, Query, check_sum
 from .rows import BLOCK_ROWS, RowSource, unreadable
 from .weighted import AllRows, Cleaned, Reduction
 
@@ -39,6 +39,7 @@ KEPT_BYTES = 1 << 30  # of cleaned rows, at most, that a session keeps for its n
 # What the order of summation can do to a float64 sum, relative to one row: under add-remove every
 # later row moves to another place in its block. Holds up to 1e7 rows; must not tell how many.
 ORDER_SLACK = 1e-3
+_MOST = 1e300  # of a number that noise is added to
 
 
 class Budget(Protocol):
@@ -152,9 +153,10 @@ class Session(DrawnSession):
         """
         self._needs_replace_one("a mean")
         self._check_part(part)
+        self._check_sum(query.label, lambda: query.magnitude)
         n_rows = max(1, self.size(part))
         with quiet():
-            # a query whose sum overflows must not let an inf or a NaN out
+            # a query that fails on a row must not let an inf or a NaN out
             value = _finite(self._sum(query, query.block, part, keep) / n_rows)
         return Hidden(value, query, self._mean_sensitivity(query, n_rows), part, self)
 
@@ -164,9 +166,10 @@ class Session(DrawnSession):
         Under add-remove one row moves the sum by what it contributes: the query's magnitude.
         """
         self._check_part("all")
+        sensitivity = self.sum_sensitivity(query)  # first: it refuses what could overflow
         with quiet():
             value = _finite(self._sum(query, query.block, "all", keep))
-        return Hidden(value, query, self.sum_sensitivity(query), "all", self)
+        return Hidden(value, query, sensitivity, "all", self)
 
     def hide_filtered(self, query: FilteredQuery, grant: Grant) -> Hidden:
         """Compute a sum in which a row takes part only while its own budget lasts.
@@ -196,6 +199,7 @@ class Session(DrawnSession):
 
     def sum_sensitivity(self, query: Query) -> float:
         """Sensitivity of the sum of a query, with what rounding can do; public."""
+        self._check_sum(query.label, lambda: query.magnitude)
         if self.relation == "add-remove":
             self._bounds.update({f"radius ({query.label})": query.cleaning.radius})
             return query.magnitude * (1 + ORDER_SLACK)
@@ -222,6 +226,7 @@ class Session(DrawnSession):
         """
         self._needs_replace_one("a table of rows")
         self._check_part(part)
+        self._check_sum("rows", lambda: cleaning.radius)
         query = AllRows(cleaning)
         with quiet():
             blocks = [
@@ -240,6 +245,7 @@ class Session(DrawnSession):
         """
         self._needs_replace_one("a kernel matrix")
         self._check_part("all")
+        self._check_sum(gram.label, lambda: gram.squared_bound)
         if self._rows is None:
             raise PrivacyError("the session is closed; open a new one.")
         failure = None
@@ -298,6 +304,10 @@ class Session(DrawnSession):
     def _check_part(self, part: Part) -> None:
         if (part == "all") == bool(self._holdout):
             raise PrivacyError("after split, hide needs part='train' or part='holdout'; else none.")
+
+    def _check_sum(self, label: str, magnitude: Callable[[], float]) -> None:
+        counted = self.relation == "replace-one"
+        check_sum(label, magnitude, max(1, self._n_rows) if counted else MOST_ROWS)
 
     def _sum(self, query: Query, reduce: Reduction, part: Part, keep: bool) -> FloatArray:
         total = np.zeros(query.shape(self.n_columns))
@@ -636,4 +646,6 @@ def _apply(function: Function, value: FloatArray) -> FloatArray:
 
 
 def _finite(value: Any) -> FloatArray:
-    return np.nan_to_num(np.asarray(value, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
+    """NaN becomes 0; what is too large is clipped, which brings no two values further apart."""
+    known = np.nan_to_num(np.asarray(value, dtype=np.float64), nan=0.0, posinf=_MOST, neginf=-_MOST)
+    return np.clip(known, -_MOST, _MOST)

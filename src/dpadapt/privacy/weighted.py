@@ -21,7 +21,7 @@ from .errors import PrivacyError
 from .events import FloatArray
 from .grants import Grant, Hidden, Mechanism, Part
 from .noise import NoiseSource
-from .queries import Query
+from .queries import Query, check_sum
 from .rows import BLOCK_ROWS, RowSource, unreadable
 from .weights import MOST_RATE, ROUNDING, RowWeights, log_cap, mass_of, projected
 
@@ -183,6 +183,7 @@ class WeightedSession(ABC):
             As in :meth:`Session.hide`.
         """
         self._check_weights(weights)
+        check_sum(query.label, lambda: query.magnitude, max(1, self._n_rows))
         sensitivity = weighted_sensitivity(query, density, len(weights._log))
         self._bounds.update({f"radius ({query.label})": query.cleaning.radius})
         with quiet():
