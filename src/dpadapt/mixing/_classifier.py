@@ -203,11 +203,13 @@ class UnitClassifier(LinearClassifier):
             filtered=self.individual_filter,
         )
         candidates = self._candidates()
+        # a bar that starts again with every run would tell how many there are, which is a secret
+        shown = progress if candidates is None else None
 
         def train(grants: tuple[Grant, ...], options: Mapping[str, Any]) -> dict[str, Any]:
             gradients, size = open_gradients(session, cleaning, grants, self.sample_size)
             path = Path(self.keep_trajectory)
-            given = Training(gradients, units, public, size, steps, path, options, progress)
+            given = Training(gradients, units, public, size, steps, path, options, shown)
             found = {**self._train(given), "n_steps_": steps, "sigma_": gradients.sigma}
             found |= {"sample_size_": size, "clips_": np.array(path.clips)}
             return {**found, "trajectory_": path.weights} if self.keep_trajectory else found

@@ -394,7 +394,8 @@ class Session(DrawnSession):
     ) -> Iterator[tuple[Grant, ...]]:
         """Plan for the best of a secret, random number of runs; see ``best_of_random_runs``.
 
-        Gives one set of grants for each run, as many as chance decides.
+        Gives one set of grants for each run, as many as chance decides. Their number is a secret:
+        from here on the session tells no progress.
         """
 
         def events(noise: float) -> list[Event]:
@@ -404,6 +405,7 @@ class Session(DrawnSession):
 
         noise = calibrate(events, self.epsilon, self.delta)
         self._charge(tuple(events(noise)))
+        self._progress = None
         runs = mechanisms.random_runs(float(self._source.uniform(1)[0]), shape, gamma)
         return (tuple(self._grant(r, noise, "all") for r in requests) for _ in range(runs))
 
