@@ -306,12 +306,12 @@ def _normal_delta(events: Sequence[Event], epsilon: float) -> float:
     Gaussian losses add to the variance alone: cut into many small ones, they have no third moment.
     """
     mean = variance = third = 0.0
-    laws = set()
+    laws: set[tuple[float, float] | None] = set()
     for event in events:
         if isinstance(event, GaussianEvent):
             mu = event.gaussian_mu
             one, count = (mu * mu / 2, mu * mu, 0.0), 1
-            laws.add((mu, 1.0))
+            laws.add(None)  # of many small ones: never that of a drawn row, not even at rate 1
         elif isinstance(event, OneDrawGaussianEvent):
             facts = (event.strength, event.rate)
             one, count = _one_draw.loss_moments(*facts), event.count

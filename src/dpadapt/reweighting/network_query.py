@@ -192,7 +192,6 @@ class NetworkGradient:
         total, few = np.zeros(self.parameters.size), max(1, _CELLS // self.parameters.size)
         for i in range(0, len(X), few):
             gradients, losses = self.each(X[i : i + few], y[i : i + few])
-            gradients = gradients * self.__dict__.get("gain", 1.0)
             length = np.sqrt(np.einsum("ij,ij->i", gradients, gradients))
             scale = np.where(y[i : i + few] >= 0, 1.0, 0.0)
             if self.kappa is not None:
