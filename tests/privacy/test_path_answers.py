@@ -29,13 +29,14 @@ class Points:
         return np.array([np.frombuffer(text) for text in texts])
 
 
-def asked(model, outputs, questions, *, broken=None, scale_by=1.0):
+def asked(model, outputs, questions, *, source=None, broken=None, scale_by=1.0):
     """Answers of as many independent paths as outputs, the scale, and the un-noised answer.
 
-    ``broken`` makes other normals from those of the source.
+    ``source`` takes the place of the session's; ``broken`` makes other normals of its own.
     """
     gram = Gram(rbf, 1.0)
     with Private(ROWS).open(epsilon=1.0, delta=1e-6) as session:
+        session._source = source or session._source
         if broken is not None:
             honest = session._source.normals
             session._source.normals = lambda shape: broken(honest(shape))

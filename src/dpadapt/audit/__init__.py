@@ -13,13 +13,17 @@ from .membership import (
     gaussian_auc_bound,
     membership_attack,
 )
+from .support import SupportResult, compare_supports, support_audit
 
 __all__ = [
     "AttackResult",
+    "SupportResult",
     "advantage_bound",
     "auc_bound",
+    "compare_supports",
     "draw_attack",
     "gaussian_advantage_bound",
     "gaussian_auc_bound",
     "membership_attack",
+    "support_audit",
 ]
