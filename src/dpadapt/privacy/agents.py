@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ._process import Home
 from .holders import Holders, MemoryHolders, ParquetHolders, ProcessHolders
 from .noise import noise_source
 from .poll import AgentAskedTwice, NotEnoughAgents, Poll
@@ -21,7 +22,8 @@ class Agents:
 
     Like :class:`dpadapt.Private` an opaque handle: no length, no items, no pickling. Which agents
     were asked is remembered here for the life of the object, across fits and threads: an agent that
-    was asked is spent, even if it never answered. A second object on the same people does not know
+    was asked is spent, even if it never answered. A forked process has a copy that would not know
+    of it, and is refused. A second object on the same people does not know
     it, so keep to one; a real device can remember by itself. Here the process holds all rows and
     plays all the devices; :meth:`from_processes` has real ones.
 
@@ -57,7 +59,7 @@ class Agents:
     True
     """
 
-    __slots__ = ("_asked", "_holders", "_lock")
+    __slots__ = ("_asked", "_holders", "_home", "_lock")
 
     def __init__(self, X: Any, y: Any = None) -> None:
         self._hold(MemoryHolders(X, y))
@@ -130,7 +132,7 @@ class Agents:
     def _hold(self, holders: Holders) -> None:
         self._holders = holders
         self._asked = np.zeros(holders.n_agents, dtype=bool)
-        self._lock = Lock()
+        self._home, self._lock = Home("the handle on the agents"), Lock()
 
     @property
     def n_agents(self) -> int:
@@ -177,6 +179,7 @@ class Agents:
         random_state : int, optional
             The seed, for ``noise="seeded"`` only; fixes the order of asking, too.
         """
+        self._home.check()
         return Poll(
             self,
             epsilon=epsilon,

@@ -103,6 +103,7 @@ class _Answers(ABC):
 
     def ask(self, table: Any) -> FloatArray:
         """Answers, of shape (m, k); a question that was asked before has its answer already."""
+        self._session._home.check()
         keys = self._questions.encode(table)
         if not all(key in self._known for key in keys):
             if self._state is None:

@@ -17,7 +17,7 @@ from .grants import Grant, Hidden
 from .loans import Loan
 from .noise import SecureNoise, _ContinuousNoise
 from .parity import parity_masks
-from .rows import Places, RowSource, unreadable
+from .rows import Places, unreadable
 from .weighted import WeightedSession, cap_of
 from .weights import RowWeights, draw_rate
 
@@ -135,11 +135,6 @@ class DrawnSession(WeightedSession):
             raise PrivacyError("rows are drawn from all rows, not from a part of a split.")
         if draw_rate(density, self._n_rows) > (grant.request.rate or 0.0):
             raise PrivacyError("the weights are less dense than the grant allows.")
-
-    def _open_rows(self) -> RowSource:
-        if self._rows is None:
-            raise PrivacyError("the session is closed; open a new one.")
-        return self._rows
 
     def _draws(self, weights: RowWeights, density: float) -> Callable[[int], Places]:
         """Places of rows drawn from the weights, by the session's own randomness."""

@@ -110,7 +110,10 @@ class Poll:
         ------
         NotEnoughAgents, AgentAskedTwice
             Before anybody is asked.
+        PrivacyError
+            If the poll is closed, or was opened in another process.
         """
+        self._agents._home.check()
         if not self._open:
             raise PrivacyError("the poll is closed; open a new one.")
         wanted = _wanted(question, count, ids)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from . import _validate, ball_sampler, mechanisms
 from ._cells import quiet
+from ._process import Home
 from .calibration import calibrate
 from .cleaning import RowMap
 from .composition import compose_epsilon
@@ -52,6 +53,8 @@ class Budget(Protocol):
 class Session(DrawnSession):
     """One budget spent on one private sample; made by :meth:`dpadapt.Private.open`.
 
+    It works in the process that opened it, and refuses every other (a forked one, say).
+
     Examples
     --------
     >>> from dpadapt.privacy import Cleaning, Private, SecondMoment
@@ -85,6 +88,7 @@ class Session(DrawnSession):
         self.n_columns = rows.n_columns
         self._n_rows = rows.n_rows
         self._rows: RowSource | None = rows
+        self._home = Home("the session")
         self._source, self._budgets = source, budgets
         self._label, self._holdout = label, 0.0
         # under add-remove neither the guarantee nor a progress bar may tell how many rows there are
@@ -181,6 +185,7 @@ class Session(DrawnSession):
         grant : Grant
             Of a request with ``releases``. What is hidden can be released once, with this grant.
         """
+        self._open_rows()
         if grant not in self._left or grant.request.releases is None:
             raise PrivacyError("hide_filtered needs a grant of a request with releases=.")
         sensitivity = self.sum_sensitivity(query)
@@ -246,12 +251,11 @@ class Session(DrawnSession):
         self._needs_replace_one("a kernel matrix")
         self._check_part("all")
         self._check_sum(gram.label, lambda: gram.squared_bound)
-        if self._rows is None:
-            raise PrivacyError("the session is closed; open a new one.")
+        rows = self._open_rows()
         failure = None
         with quiet():
             try:
-                blocks = list(self._rows.long_blocks())
+                blocks = list(rows.long_blocks())
                 value = gram.table([X for X, _ in blocks], [y for _, y in blocks], self._progress)
             except Exception as error:
                 failure = unreadable(error)
@@ -263,6 +267,7 @@ class Session(DrawnSession):
 
     def derive(self, hidden: Hidden, function: Function, label: str) -> Hidden:
         """Compute something from a hidden value, and keep it hidden too (a fitted model, say)."""
+        self._home.check()
         if hidden._owner is not self:
             raise PrivacyError("the hidden statistic must come from this session.")
         value = _apply(function, hidden._value)
@@ -302,6 +307,7 @@ class Session(DrawnSession):
         return found
 
     def _check_part(self, part: Part) -> None:
+        self._home.check()
         if (part == "all") == bool(self._holdout):
             raise PrivacyError("after split, hide needs part='train' or part='holdout'; else none.")
 
@@ -341,10 +347,8 @@ class Session(DrawnSession):
         return blocks
 
     def _part(self, query: Cleaned, part: Part) -> Iterator[tuple[FloatArray, FloatArray | None]]:
-        if self._rows is None:
-            raise PrivacyError("the session is closed; open a new one.")
         done = 0
-        for table, labels in self._rows.blocks():
+        for table, labels in self._open_rows().blocks():
             X, y = query.cleaning(table, labels)
             if part != "all":
                 index = done + np.arange(len(X) + 1)
@@ -443,10 +447,9 @@ class Session(DrawnSession):
         )
 
     def _charge(self, events: tuple[Event, ...]) -> None:
+        self._open_rows()
         if self._events is not None:
             raise PrivacyError("the session's budget is planned already; one plan a session.")
-        if self._rows is None:
-            raise PrivacyError("the session is closed; open a new one.")
         for budget in self._budgets:
             budget.charge(events, self._label)
         self._events = events
@@ -483,8 +486,7 @@ class Session(DrawnSession):
         """Check that so many uses of a mechanism were paid for; gives the scale."""
         if grant not in self._left:
             raise PrivacyError("the grant must come from this session.")
-        if self._rows is None:
-            raise PrivacyError("the session is closed; open a new one.")
+        self._open_rows()
         if grant.request.mechanism != mechanism:
             raise PrivacyError(f"the grant is for {grant.request.mechanism}, not for {mechanism}.")
         if self._left[grant] < times:
@@ -597,8 +599,7 @@ class Session(DrawnSession):
         """Check that this release was paid for, and give the un-noised value to the mechanism."""
         if grant not in self._left or hidden._owner is not self:
             raise PrivacyError("grant and hidden statistic must come from this session.")
-        if self._rows is None:
-            raise PrivacyError("the session is closed; open a new one.")
+        self._open_rows()
         if grant.request.mechanism != mechanism:
             raise PrivacyError(f"the grant is for {grant.request.mechanism}, not for {mechanism}.")
         if grant.part != hidden.part:

@@ -16,6 +16,7 @@ import numpy as np
 
 from . import _validate
 from ._cells import quiet
+from ._process import Home
 from .cleaning import RowMap
 from .errors import PrivacyError
 from .events import FloatArray
@@ -80,6 +81,7 @@ class AllRows:
 class WeightedSession(ABC):
     """Weights on private rows; inherited by :class:`dpadapt.privacy.Session`."""
 
+    _home: Home
     _rows: RowSource | None
     _n_rows: int
     _source: NoiseSource
@@ -106,6 +108,7 @@ class WeightedSession(ABC):
 
     def weigh(self, part: Part = "all") -> RowWeights:
         """Give every row of a part the weight 1, and keep the weights hidden."""
+        self._open_rows()
         self._needs_replace_one("a weight for every row")
         self._check_part(part)
         return RowWeights(self.size(part), part, self)
@@ -214,12 +217,18 @@ class WeightedSession(ABC):
             raise PrivacyError(
                 "the weights must come from this session: weights = session.weigh()."
             )
+        self._open_rows()
+
+    def _open_rows(self) -> RowSource:
+        """The rows, in the session's own process and before it is closed."""
+        self._home.check()
         if self._rows is None:
             raise PrivacyError("the session is closed; open a new one.")
+        return self._rows
 
     def _try_on_public_rows(self, losses: Losses, cleaning: RowMap) -> None:
         """Run the losses on rows of zeros, where an error of theirs may be shown."""
-        labels = np.zeros(2) if self._rows is not None and self._rows.labelled else None
+        labels = np.zeros(2) if self._open_rows().labelled else None
         X, y = cleaning(np.zeros((2, self.n_columns)), labels)
         shape = np.shape(losses(X, y))
         if shape != (2,):
