@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from sklearn.base import clone
 
 from contracts import everything_said, taped
 from dpadapt import InteractivePredictor, KernelClassifier, KernelRegressor, Private
+from dpadapt.kernels._setup import make_setup
 from dpadapt.privacy import PrivacyError, compose_epsilon
 from dpadapt.privacy.events import event_from_dict
 
@@ -233,26 +235,44 @@ def test_sparse_rows_are_rows():
     )
 
 
-def test_precomputed_kernel():
+@pytest.mark.parametrize("make", [classifier, regressor])
+@pytest.mark.parametrize("asking", [False, True])
+def test_precomputed_kernels_are_refused_before_anything_is_charged(make, asking):
+    """A row of such a table has values with all others: it is not one person's, nor bounded."""
     X, y, T, t = problem(n=200, m=30)
-    rows = np.vstack([T, X])
-    values = np.exp(-((T[:, None] - rows[None]) ** 2).sum(axis=2))
-    pool = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
-    model = classifier(epsilon=1e6, delta=1e-3, kernel="precomputed", bound=1.0, penalty=0.1)
-    model.fit(pool, y, private=Private(values, t))
-    named = classifier(
-        epsilon=1e6,
-        delta=1e-3,
-        kernel=lambda A, B: np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=2)),
-        bound=1.0,
-        penalty=0.1,
-    )
-    named.fit(X, y, private=Private(T, t))
-    np.testing.assert_allclose(model.decision_function(pool), named.decision_function(X), atol=0.02)
-    with pytest.raises(ValueError, match="each of the 200 rows needs 230 values"):
-        model.fit(pool, y, private=Private(values[:, :50], t))
-    with pytest.raises(ValueError, match="30 points of the pool"):
-        model.decision_function(pool[:, :4])
+    values = np.exp(-((T[:, None] - np.vstack([T, X])[None]) ** 2).sum(axis=2))
+    private, model = Private(values, t), make(kernel="precomputed", bound=1.0)
+    model = InteractivePredictor(model) if asking else model
+    with pytest.raises(ValueError, match=r"kernel: 'precomputed' .* function of two tables"):
+        model.fit(np.eye(30), y, private=private)
+    assert private.spent(1e-6).epsilon == 0
+    if not asking:
+        with pytest.raises(ValueError, match="kernel: 'precomputed'"):
+            model.fit(np.eye(30), y)
+
+
+def test_a_kernel_of_ones_own_is_bounded_where_a_table_was_not():
+    """One row, as long as it likes, moves the un-noised model by no more than is stated."""
+    n, z, penalty = 200, np.array([[1.0], [0.5], [-0.5]]), 5.0
+    model = classifier(kernel=lambda A, B: A @ B.T, bound=1.0, penalty=penalty)
+    setup = make_setup(model, z, n)
+    task = model._task(np.array([0, 1, 0]))
+    facts = setup.facts(task.loss, penalty, n, 1)
+
+    def weight(length, label):
+        rows, labels = np.full((n, 1), 0.2), np.tile([0.0, 1.0], n // 2)
+        rows[0], labels[0] = length, label
+        table = setup.gram(task.labels).table([rows], [labels])
+        table = replace(setup, features=None).solve(
+            table[:, :-1], task.targets(table[:, -1]), task.loss, penalty
+        )
+        scale = np.minimum(1.0, 1.0 / np.maximum(np.abs(rows[:, 0]), 1e-300))
+        return float((rows[:, 0] * scale) @ table[:, 0])
+
+    for length in (1.0, 10.0, 50.0, 1e6, 1e300):
+        ratio = abs(weight(length, 1.0) - weight(-length, 1.0)) / facts.sensitivity
+        assert ratio <= 1
+        assert length > 1 or ratio > 0.3  # the test must come near to what it forbids
 
 
 def test_label_range():
@@ -373,7 +393,6 @@ def test_it_cannot_be_pickled_and_says_why():
         ({"grid": 0.0}, "grid"),
         ({"questions": 0}, "questions"),
         ({"estimator": KernelRegressor}, "estimator must be"),
-        ({"estimator": classifier(kernel="precomputed", bound=1.0)}, "precomputed"),
         ({"estimator": classifier(noise="exact", random_state=None)}, "noise"),
     ],
 )

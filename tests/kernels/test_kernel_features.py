@@ -138,13 +138,9 @@ def test_callable_must_return_a_matrix():
         resolve_kernel(lambda A, B: np.ones(3), bound=1.0)(ROWS, ROWS)
 
 
-def test_precomputed_values_are_scaled_where_the_diagonal_is_known():
-    matrix = np.array([[4.0, 1.0], [1.0, 1.0]])
-    kernel = resolve_kernel("precomputed", bound=1.0)
-    assert np.allclose(kernel(matrix, None), [[1.0, 0.5], [0.5, 1.0]])
-    assert matrix[0, 0] == 4.0  # not in the caller's array
-    assert kernel.diagonal(matrix).tolist() == [1.0, 1.0]
-    assert np.array_equal(kernel(matrix[:1], None), matrix[:1])
+def test_tables_of_values_are_refused_with_what_to_use_instead():
+    with pytest.raises(ValueError, match=r"'precomputed' is refused.*function of two tables"):
+        resolve_kernel("precomputed", bound=1.0)
 
 
 @pytest.mark.parametrize("name", ["sigmoid", "additive_chi2"])
@@ -162,7 +158,7 @@ def test_names_that_are_no_kernels_are_refused(name):
         ({"kernel": "polynomial", "radius": 1.0, "coef0": -1.0}, "coef0"),
         ({"kernel": "polynomial", "radius": 1.0, "degree": 1.5}, "degree"),
         ({"kernel": "rbf", "gamma": 0.0}, "gamma"),
-        ({"kernel": "precomputed"}, "bound"),
+        ({"kernel": "precomputed"}, "kernel"),
         ({"kernel": shared_letters}, "bound"),
         ({"kernel": shared_letters, "bound": math.inf}, "bound"),
     ],

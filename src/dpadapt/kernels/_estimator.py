@@ -21,6 +21,7 @@ from dpadapt.privacy import _validate as validate
 from . import tddl, tdil
 from ._setup import FEATURES, Setup, choose_penalty, make_setup
 from .erm import Constants
+from .features import refuse_table
 from .losses import Loss
 from .pool import Pool, sum_error
 
@@ -92,13 +93,11 @@ class KernelModel(BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (m, d)
-            Public rows. For a kernel of one's own, whatever it reads; for a precomputed one the
-            kernel matrix of the pool.
+            Public rows. For a kernel of one's own, whatever it reads.
         y : array-like of shape (m,)
             Public labels: their classes, or the range of values (unless it is given).
         private : Private, optional
-            Private rows and their labels. For a precomputed kernel, rows
-            [K(x_i, x_1), ..., K(x_i, x_n), K(x_i, z_1), ..., K(x_i, z_T)].
+            Private rows and their labels.
 
         Returns
         -------
@@ -109,7 +108,7 @@ class KernelModel(BaseEstimator):
         self._check()
         rows, labels = self._public(X, y)
         task = self._task(labels)
-        sample = self._sample(private)
+        sample = aligned_private(self, private, labelled=True)
         n_rows = rows.shape[0] if sample is None else sample.n_rows
         setup = make_setup(self, rows, n_rows)
         if sample is None:
@@ -138,6 +137,7 @@ class KernelModel(BaseEstimator):
     # what is checked, and made, before a private row is read
 
     def _check(self) -> None:
+        refuse_table(self.kernel)
         validate.choice("release", self.release, RELEASES)
         validate.choice("calibration", self.calibration, CALIBRATIONS)
         validate.choice("features", self.features, FEATURES)
@@ -156,7 +156,7 @@ class KernelModel(BaseEstimator):
 
     @property
     def _numeric(self) -> bool:
-        return isinstance(self.kernel, str) and self.kernel != "precomputed"
+        return isinstance(self.kernel, str)
 
     def _public(self, X: Any, y: Any) -> tuple[Any, Any]:
         if self._numeric:
@@ -174,18 +174,6 @@ class KernelModel(BaseEstimator):
             raise ValueError("X must have two dimensions; a column of texts is X.reshape(-1, 1).")
         self.n_features_in_ = rows.shape[1]
         return rows, labels
-
-    def _sample(self, private: Private | None) -> Private | None:
-        if self.kernel != "precomputed" or private is None:
-            return aligned_private(self, private, labelled=True)
-        width = private.n_rows + self.n_features_in_
-        if private.n_columns != width:
-            raise ValueError(
-                f"private: with a precomputed kernel each of the {private.n_rows} rows needs "
-                f"{width} values, with all private rows and then with the pool; got "
-                f"{private.n_columns}."
-            )
-        return private if private.n_rows else None
 
     def _penalty(self, setup: Setup, task: Task, n_rows: int, options: dict[str, Any]) -> float:
         if self.penalty is not None:
@@ -279,9 +267,6 @@ class KernelModel(BaseEstimator):
             a = setup.solve(K, task.targets(table[:, -1]), task.loss, penalty)
             return np.asarray(cross.T @ a)
 
-        if self.kernel == "precomputed":
-            label = self._cleaning(setup, task)
-            return session.derive(session.hide_rows(label), predict, "predictions")
         gram = setup.gram(task.labels, points)
         return session.derive(session.hide_gram(gram), predict, "predictions")
 
@@ -308,7 +293,7 @@ class KernelModel(BaseEstimator):
     def _pool_points(self, rows: Any) -> Any:
         """Public points: the caller's, or public rows."""
         if self.pool is None:
-            return rows if self.kernel == "precomputed" else rows[: self.n_components]
+            return rows[: self.n_components]
         if not self._numeric:
             return self.pool
         return validate_data(self, self.pool, dtype=np.float64, reset=False)
@@ -401,13 +386,6 @@ class KernelModel(BaseEstimator):
     def _outputs(self, X: Any) -> Array:
         """Scores, one column an output."""
         check_is_fitted(self, "setup_")
-        if self.kernel == "precomputed":
-            values = np.asarray(X, dtype=np.float64)
-            if values.ndim != 2 or values.shape[1] != len(self.dual_coef_):
-                raise ValueError(
-                    f"X must hold kernel values with the {len(self.dual_coef_)} points of the pool."
-                )
-            return np.asarray(values @ self.dual_coef_)
         if self._numeric:
             X = validate_data(self, X, dtype=np.float64, reset=False)
         elif not hasattr(X, "shape"):

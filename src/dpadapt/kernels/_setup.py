@@ -110,7 +110,7 @@ class CleanKernel:
 def make_setup(estimator: Any, X: Any, n_rows: int) -> Setup:
     """Setup from the parameters of an estimator, public rows, and the number of private rows."""
     validate.choice("features", estimator.features, FEATURES)
-    named = isinstance(estimator.kernel, str) and estimator.kernel != "precomputed"
+    named = isinstance(estimator.kernel, str)
     cleaning = _cleaning(estimator, X) if named else None
     length = None if cleaning is None else math.hypot(cleaning.radius, cleaning.intercept)
     kernel = resolve_kernel(
@@ -122,7 +122,7 @@ def make_setup(estimator: Any, X: Any, n_rows: int) -> Setup:
         bound=estimator.bound,
     )
     setup = Setup(cleaning, kernel, None)
-    if estimator.kernel != "precomputed" and X.shape[0]:
+    if X.shape[0]:
         check_positive_definite(kernel, setup.rows(X[: min(X.shape[0], 300)]))
     return Setup(cleaning, kernel, _features(estimator, setup, X, n_rows))
 
@@ -182,7 +182,7 @@ def _choose(estimator: Any, setup: Setup, X: Any, n_rows: int) -> str:
     few = math.comb(X.shape[1] + estimator.degree, estimator.degree) <= _EXPLICIT
     if name in ("poly", "polynomial") and few:
         return "polynomial"
-    return "nystroem" if n_rows > _LARGEST_GRAM and name != "precomputed" else "none"
+    return "nystroem" if n_rows > _LARGEST_GRAM else "none"
 
 
 def choose_penalty(

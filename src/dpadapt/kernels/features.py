@@ -36,7 +36,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-NAMES = ("chi2", "cosine", "laplacian", "linear", "poly", "polynomial", "precomputed", "rbf")
+NAMES = ("chi2", "cosine", "laplacian", "linear", "poly", "polynomial", "rbf")
 _NOT_KERNELS = ("additive_chi2", "sigmoid")
 _FLOOR = 1e-6  # of the largest eigenvalue: below it landmarks add rounding, not features
 _ROUNDING = 1e-12  # of a squared norm: the tolerance of a solver covers it
@@ -47,8 +47,7 @@ _CHUNK = 4096  # rows mapped at a time
 class Kernel:
     """A positive definite kernel with a public bound; made by :func:`resolve_kernel`.
 
-    Values that are not finite count as 0. The rows of a precomputed kernel are those of its
-    matrix; only a square one tells K(x, x) and is scaled, any other is taken as it is.
+    Values that are not finite count as 0.
 
     Parameters
     ----------
@@ -82,7 +81,6 @@ class Kernel:
         plain: dict[str, Callable[[Any, Any], Any]] = {
             "cosine": pairwise.cosine_similarity,
             "linear": pairwise.linear_kernel,
-            "precomputed": _given,
         }
         if self.name in plain:
             return plain[self.name](A, B)
@@ -97,21 +95,16 @@ class Kernel:
         own: dict[str, Callable[[Any], Any]] = {
             "linear": _squares,
             "cosine": _cosine_self,
-            "precomputed": np.diagonal,
         }
         return own.get(self.name, _ones)(A)
 
     def __call__(self, A: Any, B: Any) -> Array:
         """Values of the rows of A with those of B, of shape (len(A), len(B)), in float64."""
         left, right = _double(A), _double(B)
-        if self.name != "precomputed" and not (_length(left) and _length(right)):
+        if not (_length(left) and _length(right)):
             return np.zeros((_length(left), _length(right)))
         values = np.asarray(self._matrix(left, right), dtype=np.float64)
         np.nan_to_num(values, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-        if self.name == "precomputed":
-            if values.shape[0] != values.shape[1]:
-                return values
-            left = right = values.copy()
         return self._scaled(values, self._scales(left), self._scales(right))
 
     def _scaled(self, values: Array, left: Array, right: Array) -> Array:
@@ -152,7 +145,7 @@ def resolve_kernel(
     ----------
     kernel : str or callable, default="rbf"
         "linear", "polynomial" ("poly"), "rbf", "laplacian", "cosine", "chi2" (of features that are
-        not negative: others count as 0), "precomputed", or a function of two lists of rows that
+        not negative: others count as 0), or a function of two lists of rows that
         returns the matrix of their values. Rows may be sparse, or strings, if it can read them.
     radius : float, optional
         r: bound of the norm of a row.
@@ -161,7 +154,7 @@ def resolve_kernel(
     degree : int, default=3
     coef0 : float, default=1.0
     bound : float, optional
-        R^2, of a callable or precomputed kernel.
+        R^2, of a callable.
 
     Examples
     --------
@@ -179,6 +172,7 @@ def resolve_kernel(
         limit = _stated(bound, "a callable")
         name = getattr(kernel, "__name__", type(kernel).__name__)
         return Kernel(name, limit, function=kernel)
+    refuse_table(kernel)
     if kernel in _NOT_KERNELS:
         raise ValueError(
             f"kernel: {kernel!r} is not positive definite, so it has no features to protect; "
@@ -186,9 +180,6 @@ def resolve_kernel(
         )
     validate.choice("kernel", kernel, NAMES)
     r = None if radius is None else validate.positive("radius", radius)
-    if kernel == "precomputed":
-        limit = _stated(bound, "a precomputed kernel")
-        return Kernel("precomputed", limit)
     if kernel == "cosine":
         return Kernel("cosine", 1.0)
     if kernel in ("linear", "poly", "polynomial") and r is None:
@@ -204,14 +195,25 @@ def resolve_kernel(
     return Kernel(kernel, 1.0, width)
 
 
+def refuse_table(kernel: Any) -> None:
+    """Refuse a table of kernel values in place of a kernel.
+
+    Examples
+    --------
+    >>> refuse_table("rbf")
+    """
+    if isinstance(kernel, str) and kernel == "precomputed":
+        raise ValueError(
+            "kernel: 'precomputed' is refused: a row of such a table has values with all other "
+            "rows, so it is not one person's, and nothing bounds it. Give the rows themselves, and "
+            "as kernel a name or a function of two tables of rows with its bound."
+        )
+
+
 def _stated(bound: float | None, what: str) -> float:
     if bound is None:
         raise ValueError(f"bound: {what} needs a public bound of K(x, x), such as bound=1.0.")
     return validate.positive("bound", bound)
-
-
-def _given(A: Any, B: Any) -> Array:
-    return np.array(A, dtype=np.float64)
 
 
 def _double(rows: Any) -> Any:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt._checks import session_options
+from dpadapt._checks import aligned_private, session_options
 from dpadapt.privacy import PrivacyError, Private, Request, Session
 from dpadapt.privacy import _validate as validate
 from dpadapt.privacy.answers import MachineAnswers, Oracle, PathAnswers
@@ -171,7 +171,7 @@ class InteractivePredictor(BaseEstimator):
         model._check()
         rows, labels = model._public(X, y)
         task = model._task(labels)
-        sample = model._sample(private)
+        sample = aligned_private(model, private, labelled=True)
         if sample is None:
             raise ValueError("private: a predictor that is asked needs private rows.")
         setup = make_setup(model, rows, sample.n_rows)
@@ -201,8 +201,6 @@ class InteractivePredictor(BaseEstimator):
         validate.positive("grid", self.grid)
         if self.calibration == "paper" and self.method != "pinp":
             raise ValueError("calibration='paper' is for method='pinp'.")
-        if model.kernel == "precomputed":
-            raise ValueError("kernel: a precomputed one knows no new questions.")
         if model.noise == "exact":
             raise ValueError("noise: a path of noise is continuous; use 'secure'.")
 

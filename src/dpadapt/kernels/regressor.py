@@ -34,7 +34,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
     epsilon, delta : float
         The privacy budget of one fit. No default: it is a decision.
     kernel : str or callable, default="rbf"
-        "linear", "polynomial", "rbf", "laplacian", "cosine", "chi2", "precomputed", or a function
+        "linear", "polynomial", "rbf", "laplacian", "cosine", "chi2", or a function
         of two tables of rows (numbers, texts) that gives the matrix of their values.
     gamma : float, optional
         In standardised columns; by default one over the squared median (of public norms), or
@@ -43,7 +43,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
     coef0 : float, default=1.0
         Of "polynomial".
     bound : float, optional
-        R^2, bound on K(x, x), for kernels of one's own and precomputed ones; longer feature vectors
+        R^2, bound on K(x, x), for kernels of one's own; longer feature vectors
         are scaled down to it.
     radius : float, optional
         Bound on a row in standardised columns; longer rows are shrunk. By default the 99% quantile
@@ -186,7 +186,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Rows; for a precomputed kernel, their values with the pool.
+            Rows.
         """
         return self.answers_of(self._outputs(X))
 
