@@ -31,7 +31,7 @@ from dpadapt.experiments.paper_002 import PAPER
 from dpadapt.experiments.questions_002 import stated_noise
 from dpadapt.experiments.style_002 import STYLES
 from dpadapt.experiments.synthetic_002 import draw_task
-from dpadapt.kernels.pinp import Setting
+from dpadapt.privacy.machine_constants import Setting
 
 needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
 

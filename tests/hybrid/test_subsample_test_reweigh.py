@@ -185,8 +185,8 @@ def test_equal_rounds_are_planned_as_one():
 def test_a_round_buys_no_more_than_it_asked_for():
     class Greedy(Scripted):
         def learn(self, task, session, grants, weights, density):
-            session.spend(grants[0])
-            session.spend(grants[0])
+            session._spend(grants[0], grants[0].request.mechanism)
+            session._spend(grants[0], grants[0].request.mechanism)
             return super().learn(task, session, grants, weights, density)
 
     X, y = sample()

@@ -355,19 +355,78 @@ def test_it_goes_on_after_a_restart(tmp_path, method):
     two.close()
 
 
+def moved(values):
+    out = values.copy()
+    out[0] = -out[0] if out.dtype.kind == "f" else out[out != out[0]][0]
+    return out
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "own"),
+    [
+        ("KernelClassifier.gamma", {"gamma": 1.1}, {}),
+        ("KernelClassifier.kernel", {"kernel": "laplacian"}, {}),
+        ("KernelClassifier.penalty", {"penalty": 0.3}, {}),
+        ("KernelClassifier.loss", {"loss": "huberised-hinge"}, {}),
+        ("KernelClassifier.epsilon", {"epsilon": 0.5}, {}),
+        ("KernelClassifier.delta", {"delta": 1e-5}, {}),
+        ("KernelClassifier.radius", {"radius": 2.0}, {}),
+        ("KernelClassifier.classes", {"classes": ["other", "same"]}, {}),
+        ("KernelClassifier.noise", {"noise": "seeded", "random_state": 1}, {}),
+        ("grid", {}, {"grid": 1e-5}),
+        ("method", {}, {"method": "sparse-vector"}),
+        ("calibration", {}, {"calibration": "paper"}),
+        ("questions", {}, {"questions": 100}),
+    ],
+)
+def test_every_parameter_is_bound_to_the_file(tmp_path, name, changed, own):
+    X, y, T, t = problem(n=60)
+    fixed = {"gamma": 1.0, "noise": "secure", "random_state": None}
+    given = {"estimator": classifier(**fixed), "method": "pinp", "most_questions": 50}
+    asked(tmp_path / "s.db", **given).fit(X, y, private=Private(T, t)).close()
+    other = {**given, "estimator": classifier(**{**fixed, **changed}), **own}
+    with pytest.raises(PrivacyError, match="other data or parameters") as caught:
+        asked(tmp_path / "s.db", **other).restore(X, y, private=Private(T, t))
+    found = str(caught.value).split("differs in: ")[1].split(")")[0]
+    assert found in (name, "constants", "KernelClassifier.noise", "KernelClassifier.calibration")
+    free = {**given, "most_questions": 60, "estimator": classifier(**fixed, verbose=1)}
+    asked(tmp_path / "s.db", **free).restore(X, y, private=Private(T, t)).close()
+    for rows, labels in ((X + 1e-9, y), (X, moved(y)), (X[:-1], y[:-1])):
+        with pytest.raises(PrivacyError, match="differs in"):
+            asked(tmp_path / "s.db", **given).restore(rows, labels, private=Private(T, t))
+
+
+def test_another_function_of_the_same_name_is_refused(tmp_path):
+    X, y, T, t = problem(n=60)
+
+    def kernel_of(gamma):
+        def kernel(A, B):
+            return np.exp(-gamma * ((A[:, None] - B[None]) ** 2).sum(axis=2))
+
+        return kernel
+
+    def made(gamma):
+        own = classifier(kernel=kernel_of(gamma), bound=1.0, penalty=0.1, noise="secure",
+                         random_state=None)  # fmt: skip
+        return asked(tmp_path / "s.db", estimator=own)
+
+    made(1.0).fit(X, y, private=Private(T, t)).close()
+    with pytest.raises(PrivacyError, match="differs in: kernel values"):
+        made(1.01).restore(X, y, private=Private(T, t))
+    made(1.0).restore(X, y, private=Private(T, t)).close()
+
+
 def test_a_file_of_another_predictor_is_refused(tmp_path):
     X, y, T, t = problem()
     file = tmp_path / "secret.db"
     asked(file).fit(X, y, private=Private(T, t)).close()
     with pytest.raises(PrivacyError, match="exists already"):
         asked(file).fit(X, y, private=Private(T, t))
-    other = classifier(gamma=1.0, epsilon=0.5, noise="secure", random_state=None)
-    with pytest.raises(PrivacyError, match="differs in: epsilon"):
-        asked(file, estimator=other).restore(X, y, private=Private(T, t))
-    with pytest.raises(PrivacyError, match="differs in: rows"):
-        asked(file).restore(X, y, private=Private(T[:-1], t[:-1]))
-    with pytest.raises(PrivacyError, match="differs in: public rows"):
-        asked(file).restore(X + 1e-3, y, private=Private(T, t))
+    for rows, labels in ((moved(T), t), (T, moved(t)), (T[::-1].copy(), t[::-1].copy())):
+        with pytest.raises(PrivacyError, match="other data or parameters") as caught:
+            asked(file).restore(X, y, private=Private(rows, labels))
+        assert "differs in" not in str(caught.value)  # private: nothing is said of it
+    asked(file).restore(X, y, private=Private(T, t)).close()
     with pytest.raises(ValueError, match="restore needs the file"):
         asked().restore(X, y, private=Private(T, t))
     file.write_bytes(file.read_bytes()[:5000])
@@ -393,6 +452,7 @@ def test_it_cannot_be_pickled_and_says_why():
         ({"grid": 0.0}, "grid"),
         ({"questions": 0}, "questions"),
         ({"estimator": KernelRegressor}, "estimator must be"),
+        ({"most_questions": 0}, "most_questions"),
         ({"estimator": classifier(noise="exact", random_state=None)}, "noise"),
     ],
 )
@@ -431,7 +491,7 @@ def test_texts_can_be_asked(tmp_path):
 
 @pytest.mark.slow
 def test_killed_while_answering(tmp_path):
-    """SIGKILL at random moments, 40 times through the estimator; test_answers.py has 200."""
+    """SIGKILL at random moments, 40 times through the estimator; test_answers.py has more."""
     X, y, T, t = problem(n=150)
     file = tmp_path / "secret.db"
     asked(file).fit(X, y, private=Private(T, t)).close()

@@ -14,6 +14,15 @@ from dpadapt.privacy import Gram
 from dpadapt.privacy.paths import NUGGET, LazyPath
 
 
+def factor_of(path):
+    """The whole Cholesky factor."""
+    size = len(path)
+    out = np.zeros((size, size))
+    for number in range(size):
+        out[number, : number + 1] = np.frombuffer(path.secret(number))[path._drawn.shape[1] :]
+    return out
+
+
 def rbf(A, B):
     return np.exp(-((A[:, None] - B[None]) ** 2).sum(axis=2) / 2)
 
@@ -71,7 +80,7 @@ def test_the_naive_path_betrays_the_model_and_ours_does_not():
     path = LazyPath(Gram(rbf, 1.0), 1, np.random.default_rng(0).standard_normal)
     for z in queries:
         path.extend(z[None])
-    factor = path._factor[:30, :30]
+    factor = factor_of(path)
     assert (np.diagonal(factor) >= np.sqrt(NUGGET / 2)).all()
     whitened = solve_triangular(factor, p - q, lower=True)
     assert np.linalg.norm(whitened) <= distance * (1 + 1e-6)
@@ -94,7 +103,7 @@ def test_no_dense_questions_cost_more_than_was_paid(seed):
         path.extend(queries[done : done + size])
         done += size
     p, q = (rbf(X, queries).T @ model for model in (a, b))
-    whitened = solve_triangular(path._factor[:80, :80], p - q, lower=True)
+    whitened = solve_triangular(factor_of(path), p - q, lower=True)
     assert np.linalg.norm(whitened) <= distance * (1 + 1e-6)
 
 
@@ -131,12 +140,32 @@ def test_a_path_goes_on_where_another_one_stopped():
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(30, 2))
     first = LazyPath(Gram(rbf, 1.0), 2, np.random.default_rng(1).standard_normal)
-    values = np.concatenate([first.extend(Z[:7]), first.extend(Z[7:20])])
+    first.extend(Z[:7])
+    first.extend(Z[7:20])
     second = LazyPath(Gram(rbf, 1.0), 2, lambda shape: np.zeros(shape))
-    second.adopt(Z[:20], values)
-    np.testing.assert_allclose(second._drawn, first._drawn, atol=1e-6)
+    second.adopt(Z[:15], [first.secret(i) for i in range(15)])
+    second.adopt(Z[15:20], [first.secret(i) for i in range(15, 20)])
+    np.testing.assert_array_equal(second._drawn, first._drawn)
     first._normals = second._normals
-    np.testing.assert_allclose(second.extend(Z[20:]), first.extend(Z[20:]), atol=1e-6)
+    np.testing.assert_array_equal(second.extend(Z[20:]), first.extend(Z[20:]))
+    with pytest.raises(ValueError, match="not the secret"):
+        second.adopt(Z[:1], [first.secret(3)])
+
+
+def test_the_factor_takes_no_more_memory_than_is_said():
+    """More than two blocks, in pieces that do not fit them; the factor is that of the kernel."""
+    Z = np.random.default_rng(0).normal(size=(600, 2))
+    path = LazyPath(Gram(rbf, 1.0), 1, np.random.default_rng(1).standard_normal)
+    for cut in (slice(0, 100), slice(100, 300), slice(300, 599), slice(599, 600)):
+        path.extend(Z[cut])
+    factor = factor_of(path)
+    np.testing.assert_allclose(
+        factor @ factor.T, rbf(Z, Z) + NUGGET * np.eye(600), atol=1e-9, rtol=0
+    )
+    assert sum(block.nbytes for block in path._factor) <= 4 * 768 * (768 + 256)
+    again = LazyPath(Gram(rbf, 1.0), 1, np.zeros)
+    again.adopt(Z, [path.secret(i) for i in range(600)])
+    np.testing.assert_array_equal(factor_of(again), factor)
 
 
 def test_questions_beyond_the_bound_are_scaled():

@@ -20,7 +20,7 @@ from dpadapt.privacy._process import Home
 
 ROWS = np.random.default_rng(0).normal(size=(200, 2))
 LABELS = np.sign(ROWS[:, 0])
-CHILDREN = 100
+CHILDREN = 10  # each of which tries ten times
 CLEAN = Cleaning(radius=3.0)
 
 

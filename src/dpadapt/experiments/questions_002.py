@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt.kernels.losses import Logistic
-from dpadapt.kernels.pinp import PINPConstants, Setting, SparseVectorConstants
 from dpadapt.kernels.tddl import composed_epsilon
 from dpadapt.privacy import calibrate, gaussian_mu
 from dpadapt.privacy.events import LaplaceEvent
+from dpadapt.privacy.machine_constants import PINPConstants, Setting, SparseVectorConstants
 from dpadapt.report._figures import _title
 
 from .methods_002 import ASKED, DELTA, OURS, PRINTED_PINP, PRINTED_TDDL, ask, fit_released, plain

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,16 +13,17 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadapt._checks import aligned_private, session_options
-from dpadapt.privacy import PrivacyError, Private, Request, Session
+from dpadapt.privacy import Private
 from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.answers import MachineAnswers, Oracle, PathAnswers
-from dpadapt.privacy.events import event_from_dict
-from dpadapt.privacy.secret_state import SecretState
+from dpadapt.privacy._digest import public_digest
+from dpadapt.privacy.asked_model import AskedModel
+from dpadapt.privacy.asking import open_answers, restore_answers
+from dpadapt.privacy.machine_constants import PINPConstants, Setting, SparseVectorConstants
+from dpadapt.privacy.paths import PathRequest
 
 from ._estimator import KernelModel, Task
 from ._setup import Setup, make_setup
 from .erm import Constants
-from .pinp import PINP, PINPConstants, Setting, SparseVector, SparseVectorConstants
 from .pool import sum_error
 
 __all__ = ["InteractivePredictor"]
@@ -33,7 +31,9 @@ __all__ = ["InteractivePredictor"]
 Array = NDArray[np.float64]
 
 METHODS = ("gaussian-process", "pinp", "sparse-vector")
-_LABEL = "answers to questions"
+# parameters that change nothing that is answered
+_FREE = ("estimator", "state", "most_questions", "ledger", "verbose")
+_SHOWN = 50  # public rows on which a kernel of one's own is compared
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,10 @@ class InteractivePredictor(BaseEstimator):
         Of "pinp": the least noise that is proved to be enough, or the constants of Theorem 9.
     questions : int, default=10000
         How many are expected, for the thresholds of "pinp" and "sparse-vector"; more may be asked.
+    most_questions : int, default=10000
+        How many different ones are answered at most, a bound on memory: for n questions a Gaussian
+        process holds 4 n (n + 256) bytes (0.4 GB for 10,000), and as much in the file. Earlier
+        questions are answered ever after.
     grid : float, default=1e-6
         Questions are rounded to it: what "the same question" means.
     state : path, optional
@@ -130,6 +134,7 @@ class InteractivePredictor(BaseEstimator):
         method: str = "gaussian-process",
         calibration: str = "tight",
         questions: int = 10_000,
+        most_questions: int = 10_000,
         grid: float = 1e-6,
         state: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -137,6 +142,7 @@ class InteractivePredictor(BaseEstimator):
         self.method = method
         self.calibration = calibration
         self.questions = questions
+        self.most_questions = most_questions
         self.grid = grid
         self.state = state
 
@@ -178,10 +184,20 @@ class InteractivePredictor(BaseEstimator):
         setup = replace(setup, features=None)  # kernel values: nothing is released as a whole
         penalty = model._penalty(setup, task, sample.n_rows, options)
         facts = setup.facts(task.loss, penalty, sample.n_rows, task.columns)
-        known = self._facts(model, options, facts, rows, task)
-        state = self._state(known, resume)
         session = model._encoded(sample, labels).open(**options, label=type(self).__name__)
-        answers = self._answers(session, model, setup, task, penalty, facts, state)
+        asked = AskedModel(
+            setup.gram(task.labels),
+            _solver(setup, task, penalty),
+            self._mechanism(task, facts, options),
+            NumberQuestions(self.grid) if model._numeric else TextQuestions(),
+            self.most_questions,
+            self._facts(model, setup, rows, labels),
+        )
+        if resume:
+            assert self.state is not None
+            answers = restore_answers(session, asked, self.state)
+        else:
+            answers = open_answers(session, asked, self.state)
         # only now: what failed must not look fitted
         model.setup_, model.penalty_ = setup, penalty
         model._finish(labels)
@@ -198,126 +214,40 @@ class InteractivePredictor(BaseEstimator):
         validate.choice("method", self.method, METHODS)
         validate.choice("calibration", self.calibration, ("tight", "paper"))
         validate.count("questions", self.questions)
+        validate.count("most_questions", self.most_questions)
         validate.positive("grid", self.grid)
         if self.calibration == "paper" and self.method != "pinp":
             raise ValueError("calibration='paper' is for method='pinp'.")
         if model.noise == "exact":
             raise ValueError("noise: a path of noise is continuous; use 'secure'.")
 
-    def _facts(
-        self, model: Any, options: dict[str, Any], facts: Constants, rows: Any, task: Task
-    ) -> dict[str, Any]:
-        """Public facts that a file must have been made with."""
-        name = model.kernel if isinstance(model.kernel, str) else "a function"
-        digest = hashlib.sha256(np.asarray(rows).astype(str).tobytes()).hexdigest()
-        return {
-            "method": self.method,
-            "epsilon": options["epsilon"],
-            "delta": options["delta"],
-            "kernel": name,
-            "sensitivity": facts.sensitivity,
-            "rows": facts.rows,
-            "outputs": task.outputs,
-            "grid": self.grid,
-            "public rows": digest,
-        }
+    def _facts(self, model: Any, setup: Setup, rows: Any, labels: Any) -> dict[str, Any]:
+        """Public facts that a file must have been made with: all parameters, all public data."""
+        own = {f"{type(model).__name__}.{k}": v for k, v in model.get_params().items()}
+        mine = {k: v for k, v in self.get_params(deep=False).items() if k not in _FREE}
+        facts = {k: _plain(v) for k, v in {**mine, **own}.items() if k.split(".")[-1] not in _FREE}
+        facts["public rows"] = public_digest(rows)
+        facts["public labels"] = public_digest(labels)
+        if callable(model.kernel):  # a function has no digest; its values have
+            some = rows[: min(rows.shape[0], _SHOWN)]
+            values = setup.values(some, some)
+            facts["kernel values"] = public_digest([f"{value:.6g}" for value in values.ravel()])
+        return facts
 
-    def _state(self, facts: dict[str, Any], resume: bool) -> SecretState | None:
-        if self.state is None:
-            return None
-        if not resume:
-            return SecretState.create(self.state, facts)
-        state = SecretState.open(self.state)
-        stored = {name: state.facts.get(name) for name in facts}
-        if stored != facts:
-            other = next(name for name in facts if stored[name] != facts[name])
-            state.close()
-            raise PrivacyError(
-                f"state: {self.state} was made by another predictor or with other data (it differs "
-                f"in: {other}). Its answers are not these."
-            )
-        return state
-
-    def _answers(
-        self,
-        session: Session,
-        model: Any,
-        setup: Setup,
-        task: Task,
-        penalty: float,
-        facts: Constants,
-        state: SecretState | None,
-    ) -> Any:
-        gram = setup.gram(task.labels)
-
-        def solve(table: Array) -> Array:
-            K = np.ascontiguousarray(table[:, :-1])
-            return setup.solve(K, task.targets(table[:, -1]), task.loss, penalty)
-
-        oracle = Oracle(session, gram, session.derive(session.hide_gram(gram), solve, "model"))
-        numbers = model._numeric
-        codec: Any = NumberQuestions(self.grid) if numbers else TextQuestions()
+    def _mechanism(self, task: Task, facts: Constants, options: dict[str, Any]) -> Any:
         if self.method == "gaussian-process":
-            request = Request("gaussian", _LABEL, facts.sensitivity)
-            grant = self._grant(session, request, state)
-            return PathAnswers(session, grant, oracle, gram, task.outputs, codec, state)
+            return PathRequest(facts.sensitivity)
         if task.outputs != 1:
             raise ValueError(f"method={self.method!r} has one output: two classes, or a number.")
         norm = facts.norm_bound
         error = 2 * sum_error(facts.rows, norm * facts.radius)
         prediction = facts.radius * facts.sensitivity + error
-        setting = Setting(
-            prediction, facts.radius, norm, session.epsilon, session.delta, self.questions
-        )
-        return self._machine(session, setup, setting, oracle, codec, state)
-
-    def _grant(self, session: Session, request: Request, state: SecretState | None) -> Any:
-        """Charge, or go on with what was charged: then the file has the scale."""
-        stored = None if state is None else state.recall("charge")
-        if stored is not None:
-            charged = json.loads(stored)
-            events = tuple(event_from_dict(event) for event in charged["events"])
-            return session.resume(events, request, float(charged["scale"]))
-        (grant,) = session.plan(request)
-        self._note(session, state, grant.scale)
-        return grant
-
-    def _note(self, session: Session, state: SecretState | None, scale: float) -> None:
-        if state is not None:
-            events = [event.to_dict() for event in session.guarantee.events]
-            state.note("charge", json.dumps({"scale": scale, "events": events}).encode())
-
-    def _machine(
-        self,
-        session: Session,
-        setup: Setup,
-        setting: Setting,
-        oracle: Oracle,
-        codec: Any,
-        state: SecretState | None,
-    ) -> MachineAnswers:
-        constants: Any
-        kind: Any
+        budget = (options["epsilon"], options["delta"])
+        setting = Setting(prediction, facts.radius, norm, *budget, self.questions)
         if self.method == "sparse-vector":
-            constants, kind = SparseVectorConstants.calibrated(setting), SparseVector
-        else:
-            make = PINPConstants.paper if self.calibration == "paper" else PINPConstants.calibrated
-            constants, kind = make(setting), PINP
-        stored = None if state is None else state.recall("charge")
-        if stored is None:
-            session.charge(constants.events)
-            self._note(session, state, 0.0)
-        else:
-            events = json.loads(stored)["events"]
-            session.resume(tuple(event_from_dict(event) for event in events))
-
-        def build(score: Callable[[Any], float], source: Any) -> _Kept:
-            def kernel(question: Any, past: Sequence[Any]) -> Array:
-                return setup.values(question, np.concatenate(past))[0]
-
-            return _Kept(kind, constants, score, kernel, source, codec)
-
-        return MachineAnswers(session, build, oracle, codec, state)
+            return SparseVectorConstants.calibrated(setting)
+        paper = self.calibration == "paper"
+        return PINPConstants.paper(setting) if paper else PINPConstants.calibrated(setting)
 
     # answers
 
@@ -356,12 +286,12 @@ class InteractivePredictor(BaseEstimator):
     @property
     def updates_used_(self) -> int | None:
         """Updates of the public model so far; None for a Gaussian process, which has none."""
-        return getattr(getattr(self._asking, "machine", None), "updates_used", None)
+        return self._asking.updates_used
 
     @property
     def updates_left_(self) -> int | None:
         """Updates that are paid for still."""
-        return getattr(getattr(self._asking, "machine", None), "updates_left", None)
+        return self._asking.updates_left
 
     def close(self) -> None:
         """Forget the private rows, and close the file."""
@@ -374,39 +304,21 @@ class InteractivePredictor(BaseEstimator):
         )
 
 
-class _Kept:
-    """PINP or SparseVector with a state that can be written down."""
+def _solver(setup: Setup, task: Task, penalty: float) -> Callable[[Array], Array]:
+    def solve(table: Array) -> Array:
+        K = np.ascontiguousarray(table[:, :-1])
+        return setup.solve(K, task.targets(table[:, -1]), task.loss, penalty)
 
-    def __init__(
-        self, kind: Any, constants: Any, score: Any, kernel: Any, source: Any, codec: Any
-    ) -> None:
-        self._kind, self._score, self._kernel = kind, score, kernel
-        self._source, self._codec = source, codec
-        self._machine = kind(constants, score, kernel, source=source, outside="rescale")
+    return solve
 
-    def ask(self, question: Any) -> Any:
-        return self._machine.ask(question)
 
-    @property
-    def updates_used(self) -> int:
-        return int(self._machine.updates_used)
-
-    @property
-    def updates_left(self) -> int:
-        return int(self._machine.updates_left)
-
-    def dump(self) -> bytes:
-        state = self._machine.state()
-        texts = [self._codec.encode(question)[0] for question in state["questions"]]
-        plain = {
-            **state,
-            "questions": [base64.b64encode(text).decode() for text in texts],
-            "coefficients": [float(value) for value in state["coefficients"]],
-        }
-        return json.dumps(plain).encode()
-
-    def load(self, state: bytes) -> None:
-        plain = json.loads(state)
-        texts = [base64.b64decode(text) for text in plain["questions"]]
-        plain["questions"] = [self._codec.decode([text]) for text in texts]
-        self._machine = self._kind.from_state(plain, self._score, self._kernel, source=self._source)
+def _plain(value: Any) -> Any:
+    """A parameter as a plain value that can be compared after a restart."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, np.generic):
+        return value.item()
+    if callable(value):
+        kind = value if hasattr(value, "__qualname__") else type(value)
+        return f"{kind.__module__}.{kind.__qualname__}"
+    return public_digest(value)

@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 
 from dpadapt.privacy import Grant, Hidden, Request, Session, gaussian_mu
 from dpadapt.privacy import _validate as validate
+from dpadapt.privacy.machine_constants import POTENTIAL
 
-from .pinp import POTENTIAL
 from .pool import Pool, Predict
 
 __all__ = ["BallSession", "Rounds", "release", "release_linear"]

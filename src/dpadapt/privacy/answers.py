@@ -1,286 +1,319 @@
 """Answers of a private kernel model to questions that come one after another.
 
-The model itself is never released. An :class:`Oracle` knows its un-noised answers and tells them
-to a mechanism alone; the mechanism's state is on disk before an answer leaves
-(:mod:`.secret_state`), and a question that was answered is answered from there.
+The model itself is never released. Its un-noised answers are told to a mechanism of this package
+alone: a path of noise (:mod:`.paths`) or one of the :mod:`.machines`, made by :mod:`.asking`.
 """
 
 from __future__ import annotations
 
+import base64
+import json
+import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from threading import RLock
+from typing import Any
 
 import numpy as np
 
 from ._cells import muted
+from .asked_model import AskedModel
 from .errors import PrivacyError
 from .events import FloatArray
-from .gram import Gram
-from .grants import Grant, Hidden
-from .paths import LazyPath
+from .machine_constants import PINPConstants, SparseVectorConstants
+from .machines import PINP, SparseVector
+from .paths import LazyPath, PathRequest
+from .rows import unreadable
 from .secret_state import Remembered, SecretState
 from .session import Session
 
-__all__ = ["Machine", "MachineAnswers", "Oracle", "PathAnswers", "Questions"]
+__all__ = ["Answers"]
 
-_START = b"start"  # of a machine that has not been asked yet
 _BITS = 12  # an answer is rounded to its noise over 2^12: its last digits must not betray it
+_MACHINES = {PINPConstants: PINP, SparseVectorConstants: SparseVector}
+_TOGETHER = 256  # new questions that are drawn, and written, at a time
 
 
-class Questions(Protocol):
-    """How questions are told apart and written down; public.
+def answers_of(
+    session: Session,
+    model: AskedModel,
+    coefficients: FloatArray,
+    scale: float,
+    state: SecretState | None,
+) -> Answers:
+    """Answers of a model with these coefficients, after its mechanism was charged for."""
+    path = isinstance(model.mechanism, PathRequest)
+    kind = _PathAnswers if path else _MachineAnswers
+    return kind(session, model, coefficients, scale, state)
 
-    A question must be rounded to a public grid, so that "the same question" means something.
+
+class Answers(ABC):
+    """Answers that are remembered: in memory, and in a file if there is one.
+
+    Made by :mod:`.asking`. Any number of threads of its process
+    may ask at once; each question is drawn once.
     """
 
-    def encode(self, table: Any) -> list[bytes]:
-        """One text of bytes for each question; equal if and only if the questions are."""
-
-    def decode(self, texts: Sequence[bytes]) -> Any:
-        """Table of the questions."""
-
-
-class Oracle:
-    """Un-noised answers <w*, phi(z)> of a private model, for a mechanism alone.
-
-    Parameters
-    ----------
-    session : Session
-    gram : Gram
-        The kernel.
-    coefficients : Hidden
-        Of shape (n, k): w* = sum of a_i phi(x_i), one column for each output.
-
-    Examples
-    --------
-    >>> from dpadapt.privacy import Private
-    >>> session, gram = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6), Gram(np.inner, 1.0)
-    >>> model = session.derive(session.hide_gram(gram), lambda K: K[:, :1], "model")
-    >>> Oracle(session, gram, model)
-    Oracle()
-    """
-
-    __slots__ = ("_coefficients", "_factors", "_gram", "_session")
-
-    def __init__(self, session: Session, gram: Gram, coefficients: Hidden) -> None:
-        if coefficients._owner is not session:
-            raise PrivacyError("the coefficients must be hidden in the same session.")
-        self._session, self._gram, self._coefficients = session, gram, coefficients
+    def __init__(
+        self,
+        session: Session,
+        model: AskedModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: SecretState | None,
+    ) -> None:
+        self._session, self._model, self._scale = session, model, scale
+        self._coefficients, self._state = coefficients, state
+        self._known: dict[bytes, FloatArray] = {}
+        self._lock, self._closed = RLock(), ""
         self._factors: list[FloatArray] | None = None
 
-    def _scores(self, questions: Any) -> FloatArray:
-        rows, a = self._session._rows, self._coefficients._value
-        if rows is None:
-            raise PrivacyError("the session is closed; open a new one.")
-        if self._factors is None:
-            self._factors = [self._gram.factors(block) for block, _ in rows.long_blocks()]
-        own = self._gram.factors(questions)
-        out = np.zeros((questions.shape[0], a.shape[1]))
-        done = 0
-        for (block, _), factors in zip(rows.long_blocks(), self._factors, strict=True):
-            values = self._gram.between(block, questions, factors, own)
-            out += values.T @ a[done : done + len(factors)]
-            done += len(factors)
-        return out
-
-    def __repr__(self) -> str:
-        return "Oracle()"
-
-    def __reduce__(self) -> Any:
-        raise TypeError("an oracle cannot be copied or pickled.")
-
-
-class _Answers(ABC):
-    """Answers that are remembered: in memory, and in a file if there is one."""
-
-    def __init__(self, session: Session, questions: Questions, state: SecretState | None) -> None:
-        self._session, self._questions, self._state = session, questions, state
-        self._known: dict[bytes, FloatArray] = {}
-        if state is not None:
-            with state.locked():
-                self._catch_up()
+    # asking
 
     def ask(self, table: Any) -> FloatArray:
         """Answers, of shape (m, k); a question that was asked before has its answer already."""
-        self._session._home.check()
-        keys = self._questions.encode(table)
-        if not all(key in self._known for key in keys):
-            if self._state is None:
-                self._answer(keys)
-            else:
-                with self._state.locked():
-                    self._catch_up()
-                    self._answer(keys)
-        return np.array([self._known[key] for key in keys]).reshape(len(keys), -1)
+        self._session._home.check()  # before the lock: a fork may have copied it locked
+        keys = self._model.questions.encode(table)
+        with self._lock:
+            self._check_open()
+            new = self._new(keys)
+            for start in range(0, len(new), _TOGETHER):
+                self._answer(new[start : start + _TOGETHER])
+            return np.array([self._known[key] for key in keys]).reshape(len(keys), -1)
 
-    def __len__(self) -> int:
-        return len(self._known.keys() - {_START})
-
-    def close(self) -> None:
-        """Close session and file."""
-        self._session.__exit__()
-        if self._state is not None:
-            self._state.close()
+    def _new(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Those among the questions that were never asked, if there is room for them."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._known]
+        if len(self) + len(new) > self._model.most:
+            raise ValueError(
+                f"most_questions: {len(self)} different questions were answered, and {len(new)} "
+                f"more would pass the {self._model.most} that are allowed; none of these was "
+                "answered. Earlier questions are still answered. Every question takes memory for "
+                "good: allow more, if there is enough."
+            )
+        return new
 
     def _answer(self, keys: Sequence[bytes]) -> None:
-        new = [key for key in dict.fromkeys(keys) if key not in self._known]
-        if not new:
-            return
-        with muted():
-            drawn = self._draw(new)
+        """Draw new answers, bring them to disk, and only then remember them."""
         if self._state is not None:
-            self._state.append(drawn)
-        self._known |= {one.key: np.frombuffer(one.answer) for one in drawn}
+            self._state.begin()
+        try:
+            self._catch_up()
+            new = [key for key in keys if key not in self._known]
+            with muted():
+                drawn = self._draw(new)
+            if self._state is not None:
+                self._state.append(drawn)
+                self._state.commit()
+        except BaseException as error:
+            # what is in memory now is not what is on disk
+            failure = self._shut(error)
+            if failure is None:
+                raise
+        else:
+            self._known |= {one.question: np.frombuffer(one.answer) for one in drawn}
+            return
+        raise failure  # out here, so that it does not carry the first error along
+
+    def _shut(self, error: BaseException) -> PrivacyError | None:
+        """Close after a failure, for good; what to raise, None for what is no error of ours."""
+        self._closed = (
+            "the predictor closed itself, because an answer could not be drawn and written down; "
+            "none has left. Restore it from its state file, if it has one."
+        )
+        self.close()
+        if isinstance(error, sqlite3.Error) and self._state is not None:
+            return PrivacyError(
+                f"state: {self._state.path} could not be written ({type(error).__name__}: is the "
+                f"disk full?); {self._closed}"
+            )
+        if isinstance(error, PrivacyError) or not isinstance(error, Exception):
+            return None
+        return unreadable(error)
 
     def _catch_up(self) -> None:
         """Take over what was answered by an earlier process, or another one."""
-        if self._state is not None and (others := self._state.since(len(self._known))):
-            try:
-                self._adopt(others)
-                self._known |= {one.key: np.frombuffer(one.answer) for one in others}
-            except (ValueError, TypeError, KeyError):
-                raise PrivacyError(f"state: {self._state.path} is damaged.") from None
+        if self._state is None:
+            return
+        others: list[Remembered] = []
+        for one in self._state.new():
+            others.append(one)
+            if len(others) == _TOGETHER:
+                self._take_over(others)
+                others = []
+        if others:
+            self._take_over(others)
+
+    def _take_over(self, others: Sequence[Remembered]) -> None:
+        self._adopt(others)
+        self._known |= {one.question: np.frombuffer(one.answer) for one in others}
+
+    def _write_down(self, coefficients: FloatArray) -> None:
+        """What a restart needs; a crash before this leaves a file that cannot be restored."""
+        if self._state is None:
+            return
+        try:
+            self._state.begin()
+            self._state.write("scale", np.array([self._scale]).tobytes())
+            self._state.write("coefficients", np.ascontiguousarray(coefficients).tobytes())
+            self._state.write("start", self._start())
+            self._state.commit()
+        except BaseException as error:
+            failure = self._shut(error)
+            if failure is None:
+                raise
+        else:
+            return
+        raise failure
+
+    def _scores(self, questions: Any) -> FloatArray:
+        """Un-noised answers <w*, phi(z)>, for a mechanism alone."""
+        rows, gram = self._session._open_rows(), self._model.gram
+        if self._factors is None:
+            self._factors = [gram.factors(block) for block, _ in rows.long_blocks()]
+        own = gram.factors(questions)
+        out = np.zeros((questions.shape[0], self._coefficients.shape[1]))
+        done = 0
+        for (block, _), factors in zip(rows.long_blocks(), self._factors, strict=True):
+            values = gram.between(block, questions, factors, own)
+            out += values.T @ self._coefficients[done : done + len(factors)]
+            done += len(factors)
+        return out
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def updates_used(self) -> int | None:
+        """Updates of a machine's public model so far; None for a path, which has none."""
+        return None
+
+    @property
+    def updates_left(self) -> int | None:
+        """Updates that are paid for still."""
+        return None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PrivacyError(self._closed)
+
+    def close(self) -> None:
+        """Close session and file."""
+        with self._lock:
+            self._closed = self._closed or "the predictor is closed; restore it, or fit a new one."
+            self._session.__exit__()
+            if self._state is not None:
+                self._state.close()
 
     @abstractmethod
     def _draw(self, keys: Sequence[bytes]) -> list[Remembered]: ...
     @abstractmethod
     def _adopt(self, others: Sequence[Remembered]) -> None: ...
+    def _start(self) -> bytes:
+        """State before the first question."""
+        return b""
+
+    def __repr__(self) -> str:
+        return "Answers()"
+
     def __reduce__(self) -> Any:
         raise TypeError("a predictor's secret state cannot be copied or pickled.")
 
 
-class PathAnswers(_Answers):
-    """Any number of answers from one path of noise, for one charge.
-
-    Parameters
-    ----------
-    session : Session
-    grant : Grant
-        Of a Gaussian request whose sensitivity is Delta, a bound on |w - w'| (of all outputs
-        together).
-    oracle : Oracle
-    gram : Gram
-    outputs : int
-    questions : Questions
-    state : SecretState, optional
-
-    Examples
-    --------
-    >>> from dpadapt.privacy import Private, Request
-    >>> class Points:
-    ...     def encode(self, table):
-    ...         return [row.tobytes() for row in table.round(6)]
-    ...     def decode(self, texts):
-    ...         return np.array([np.frombuffer(text) for text in texts])
-    >>> session, gram = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6), Gram(np.inner, 1.0)
-    >>> model = session.derive(session.hide_gram(gram), lambda K: K[:, :1], "model")
-    >>> (grant,) = session.plan(Request("gaussian", "answers", 0.01))
-    >>> answers = PathAnswers(session, grant, Oracle(session, gram, model), gram, 1, Points())
-    >>> one, two = answers.ask(np.array([[0.2], [0.2]]))
-    >>> bool(one == two), len(answers)
-    (True, 1)
-    """
+class _PathAnswers(Answers):
+    """Any number of answers from one path of noise, for one charge."""
 
     def __init__(
         self,
         session: Session,
-        grant: Grant,
-        oracle: Oracle,
-        gram: Gram,
-        outputs: int,
-        questions: Questions,
-        state: SecretState | None = None,
+        model: AskedModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: SecretState | None,
     ) -> None:
-        self._oracle, self._scale = oracle, session.spend(grant)
+        super().__init__(session, model, coefficients, scale, state)
+        gram, outputs = model.gram, coefficients.shape[1]
         # not rounded: they are scaled and added to a private score. The answer is rounded
         self._path = LazyPath(gram, outputs, session._source.normals)
         self._grid = 2.0 ** np.floor(np.log2(self._scale * gram.radius) - _BITS)
-        super().__init__(session, questions, state)
 
     def _draw(self, keys: Sequence[bytes]) -> list[Remembered]:
-        table = self._questions.decode(keys)
-        noise = self._path.extend(table)
-        answers = self._oracle._scores(table) + self._scale * noise
-        rounded = np.round(answers / self._grid) * self._grid
-        rows = zip(keys, noise, np.nan_to_num(rounded), strict=True)
-        return [Remembered(key, key, g.tobytes(), answer.tobytes()) for key, g, answer in rows]
+        if not keys:
+            return []
+        table, first = self._model.questions.decode(keys), len(self._path)
+        answers = self._scores(table) + self._scale * self._path.extend(table)
+        rounded = np.nan_to_num(np.round(answers / self._grid) * self._grid)
+        return [
+            Remembered(key, self._path.secret(first + i), rounded[i].tobytes())
+            for i, key in enumerate(keys)
+        ]
 
     def _adopt(self, others: Sequence[Remembered]) -> None:
-        noise = np.array([np.frombuffer(one.secret) for one in others])
-        self._path.adopt(self._questions.decode([one.question for one in others]), noise)
+        table = self._model.questions.decode([one.question for one in others])
+        self._path.adopt(table, [one.secret for one in others])
 
 
-class Machine(Protocol):
-    """An interactive mechanism with a state of its own, one question at a time."""
-
-    def ask(self, question: Any) -> Any:
-        """Answer; has an attribute ``value``."""
-
-    def dump(self) -> bytes:
-        """Whole state."""
-
-    def load(self, state: bytes) -> None:
-        """Go on from a state."""
-
-
-class MachineAnswers(_Answers):
-    """Answers of an interactive mechanism, which decides itself when it looks at private rows.
-
-    Parameters
-    ----------
-    session : Session
-    machine : callable
-        From a function that gives the un-noised answer to one question, and the session's noise
-        source, to a :class:`Machine`.
-    oracle : Oracle
-    questions : Questions
-    state : SecretState, optional
-
-    Examples
-    --------
-    >>> from dpadapt.privacy import Private
-    >>> class Always:  # a machine that never looks
-    ...     value = 0.0
-    ...     def ask(self, question):
-    ...         return self
-    ...     def dump(self):
-    ...         return b""
-    >>> class Texts:
-    ...     def encode(self, table):
-    ...         return [row.tobytes() for row in table]
-    ...     def decode(self, texts):
-    ...         return np.array([np.frombuffer(text) for text in texts])
-    >>> session, gram = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6), Gram(np.inner, 1.0)
-    >>> model = session.derive(session.hide_gram(gram), lambda K: K[:, :1], "model")
-    >>> oracle = Oracle(session, gram, model)
-    >>> answers = MachineAnswers(session, lambda score, source: Always(), oracle, Texts())
-    >>> answers.ask(np.array([[0.2]]))
-    array([[0.]])
-    """
+class _MachineAnswers(Answers):
+    """Answers of a mechanism that decides itself when it looks at the private model."""
 
     def __init__(
         self,
         session: Session,
-        machine: Callable[[Callable[[Any], float], Any], Machine],
-        oracle: Oracle,
-        questions: Questions,
-        state: SecretState | None = None,
+        model: AskedModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: SecretState | None,
     ) -> None:
-        self.machine = machine(lambda z: float(oracle._scores(z)[0, 0]), session._source)
-        super().__init__(session, questions, state)
-        if state is not None and not len(state.since(0)):
-            with state.locked():  # its first noise is a secret too
-                state.append([Remembered(_START, b"", self.machine.dump(), b"")])
-                self._known[_START] = np.zeros(0)
+        super().__init__(session, model, coefficients, scale, state)
+        facts = (self._score, self._kernel, session._source)
+        kind: Any = _MACHINES[type(model.mechanism)]
+        self._machine: PINP | SparseVector = kind(model.mechanism, *facts)
+        start = None if state is None else state.read("start")
+        if start is not None:
+            self._load(start)
+
+    def _score(self, key: bytes) -> float:
+        return float(self._scores(self._model.questions.decode([key]))[0, 0])
+
+    def _kernel(self, key: bytes, past: Sequence[bytes]) -> FloatArray:
+        gram, decode = self._model.gram, self._model.questions.decode
+        one, others = decode([key]), decode(past)
+        values = gram.between(one, others, gram.factors(one), gram.factors(others))
+        return np.asarray(values[0])
 
     def _draw(self, keys: Sequence[bytes]) -> list[Remembered]:
         drawn = []
         for key in keys:
-            answer = self.machine.ask(self._questions.decode([key]))
-            value = np.array([float(answer.value)])
-            drawn.append(Remembered(key, key, self.machine.dump(), value.tobytes()))
+            answer = self._machine.ask(key)
+            secret = self._dump() if answer.changed else b""
+            drawn.append(Remembered(key, secret, np.array([answer.value]).tobytes()))
         return drawn
 
     def _adopt(self, others: Sequence[Remembered]) -> None:
-        self.machine.load(others[-1].secret)
+        changed = [one.secret for one in others if one.secret]
+        if changed:
+            self._load(changed[-1])
+
+    def _start(self) -> bytes:
+        return self._dump()  # its first noise is a secret too
+
+    def _dump(self) -> bytes:
+        state = self._machine.state()
+        texts = [base64.b64encode(question).decode() for question in state["questions"]]
+        return json.dumps(
+            {**state, "questions": texts, "coefficients": state["coefficients"].tolist()}
+        ).encode()
+
+    def _load(self, dump: bytes) -> None:
+        state = json.loads(dump)
+        state["questions"] = [base64.b64decode(text) for text in state["questions"]]
+        kind = type(self._machine)
+        self._machine = kind.from_state(state, self._score, self._kernel, self._session._source)
+
+    @property
+    def updates_used(self) -> int:
+        return self._machine.updates_used
+
+    @property
+    def updates_left(self) -> int:
+        return self._machine.updates_left

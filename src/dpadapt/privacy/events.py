@@ -358,7 +358,7 @@ class UpdatesEvent(_NoisyEvent):
     """Rounds of Laplace noise, as many as are asked for, of which ``count`` change the model.
 
     A round whose noisy value stays within a threshold tells that alone; the proof is in
-    :mod:`dpadapt.kernels.pinp`. No statement at delta = 0: any number of rounds may pass.
+    :mod:`.machine_constants`. No statement at delta = 0: any number of rounds may pass.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import Any, Protocol, Self, get_args
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from . import _validate, ball_sampler, mechanisms
 from ._cells import quiet
 from ._process import Home
+from .asked_model import Interactive, check_interactive
 from .calibration import calibrate
 from .cleaning import RowMap
 from .composition import compose_epsilon
@@ -29,6 +31,7 @@ from .gram import Gram
 from .grants import Grant, Hidden, Mechanism, Part, Request
 from .guarantee import Guarantee
 from .noise import NoiseSource
+from .paths import PathRequest
 from .queries import MOST_ROWS, Query, check_sum
 from .rows import BLOCK_ROWS, RowSource, unreadable
 from .weighted import AllRows, Cleaned, Reduction
@@ -97,6 +100,7 @@ class Session(DrawnSession):
         self._bounds: dict[str, float] = {"private rows": rows.n_rows} if counted else {}
         self._events: tuple[Event, ...] | None = None
         self._printed = False  # whether the noise is a paper's, and may give more than was asked
+        self._count = Lock()  # of threads that would use a grant, or plan, at the same time
         self._left: dict[Grant, int] = {}  # releases that each grant still buys
         self._clean: dict[Part, tuple[RowMap, list[tuple[FloatArray, FloatArray | None]]]] = {}
         self._filters: dict[Grant, IndividualFilter] = {}
@@ -448,50 +452,65 @@ class Session(DrawnSession):
 
     def _charge(self, events: tuple[Event, ...]) -> None:
         self._open_rows()
+        with self._count:
+            self._check_unplanned()
+            for budget in self._budgets:
+                budget.charge(events, self._label)
+            self._events = events
+
+    def _check_unplanned(self) -> None:
         if self._events is not None:
             raise PrivacyError("the session's budget is planned already; one plan a session.")
-        for budget in self._budgets:
-            budget.charge(events, self._label)
-        self._events = events
 
-    def charge(self, events: Callable[[NoiseSource], Iterable[Event]]) -> None:
-        """Charge for an interactive mechanism that has calibrated its own noise.
+    def _buy(self, mechanism: Interactive) -> float:
+        """Charge for an interactive mechanism of this package; gives the scale of its noise."""
+        scale = getattr(mechanism, "scale", 0.0)
+        if isinstance(mechanism, PathRequest):
+            request = mechanism.request()
+            scale = request.scale(self._multiplier([request]))
+        self._charge(self._price(mechanism, scale))
+        return scale
 
-        The events are asked for with the session's noise, which tells of what kind they are.
-        Raises if they would pass the session's budget. They are all that it may spend.
+    def _resume(self, mechanism: Interactive, scale: float) -> None:
+        """Go on with an interactive mechanism, by a secret file that goes with these rows.
+
+        Nothing is charged, and nothing can be planned or released: only :mod:`.answers` goes on,
+        with the noise that was drawn then.
         """
-        stated = tuple(replace(event, relation=self.relation) for event in events(self._source))
-        if compose_epsilon(stated, self.delta) > self.epsilon * (1 + 1e-9):
-            raise PrivacyError("the events cost more than the session may spend.")
-        self._charge(stated)
+        self._open_rows()
+        events = self._price(mechanism, scale)
+        with self._count:
+            self._check_unplanned()
+            self._events = events
 
-    def resume(
-        self, events: tuple[Event, ...], request: Request | None = None, scale: float = 0.0
-    ) -> Grant | None:
-        """Go on with an interactive mechanism whose charge was made, and is on disk.
-
-        Nothing is charged: only for answers from the noise that was drawn then
-        (:mod:`.answers`), never for a new release.
-        """
-        if self._events is not None:
-            raise PrivacyError("the session's budget is planned already; one plan a session.")
-        self._events = events
-        return None if request is None else self._grant_of(request, scale)
-
-    def spend(self, grant: Grant) -> float:
-        """Use up a grant for a mechanism that keeps its own count of answers; gives its scale."""
-        return self._spend(grant, grant.request.mechanism)
+    def _price(self, mechanism: Interactive, scale: float) -> tuple[Event, ...]:
+        """What it costs, computed from its constants: nobody can state another price."""
+        check_interactive(mechanism)
+        if not isinstance(mechanism, PathRequest):
+            events = tuple(
+                replace(event, relation=self.relation) for event in mechanism.events(self._source)
+            )
+        elif self._source.name == "exact":
+            raise PrivacyError("a path of noise is continuous; use noise='secure'.")
+        else:
+            events = (self._event(replace(mechanism.request(), printed=scale), 1.0),)
+        if compose_epsilon(events, self.delta) > self.epsilon * (1 + 1e-9):
+            raise PrivacyError("the mechanism costs more than the session may spend.")
+        return events
 
     def _spend(self, grant: Grant, mechanism: Mechanism, times: int = 1) -> float:
-        """Check that so many uses of a mechanism were paid for; gives the scale."""
+        """Use up a grant, that so many uses of a mechanism were paid for; gives the scale."""
         if grant not in self._left:
             raise PrivacyError("the grant must come from this session.")
         self._open_rows()
         if grant.request.mechanism != mechanism:
             raise PrivacyError(f"the grant is for {grant.request.mechanism}, not for {mechanism}.")
-        if self._left[grant] < times:
-            raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
-        self._left[grant] -= times
+        with self._count:
+            if self._left[grant] < times:
+                raise PrivacyError(
+                    f"{grant.request.label!r} was released as often as it was planned."
+                )
+            self._left[grant] -= times
         return grant.scale
 
     @property
@@ -600,21 +619,20 @@ class Session(DrawnSession):
         if grant not in self._left or hidden._owner is not self:
             raise PrivacyError("grant and hidden statistic must come from this session.")
         self._open_rows()
-        if grant.request.mechanism != mechanism:
-            raise PrivacyError(f"the grant is for {grant.request.mechanism}, not for {mechanism}.")
         if grant.part != hidden.part:
             raise PrivacyError(f"the grant is for part {grant.part!r}, not {hidden.part!r}.")
         unbounded = math.isinf(hidden.sensitivity)
         too_much = hidden.sensitivity > grant.request.sensitivity
         if function is None and (unbounded or (too_much and not stated)):
             raise PrivacyError("the hidden statistic is more sensitive than the grant allows.")
-        if self._left[grant] < 1:
-            raise PrivacyError(f"{grant.request.label!r} was released as often as it was planned.")
         if grant.request.releases is not None:
-            if function is not None or self._filtered.get(hidden) is not grant:
-                raise PrivacyError("this grant buys one release of what hide_filtered made for it.")
-            del self._filtered[hidden]
-        self._left[grant] -= 1
+            with self._count:
+                if function is not None or self._filtered.get(hidden) is not grant:
+                    raise PrivacyError(
+                        "this grant buys one release of what hide_filtered made for it."
+                    )
+                del self._filtered[hidden]
+        self._spend(grant, mechanism)
         value = hidden._value if function is None else _apply(function, hidden._value)
         # every number pays: for the grid of discrete noise, and each randomised answer in full
         pays = {"noisy-argmin": 0, "laplace-argmin": 0, "randomised-response": value.size}

@@ -1,0 +1,117 @@
+"""The one way to a private model that is asked: a charge, or a secret file that goes with its rows.
+
+A charge is computed and made by the session, from the constants of a mechanism of this package.
+Going on without one needs the file (:mod:`.secret_state`) and the rows, labels and parameters that
+it was made with, and gives answers of the model and of the noise in the file alone.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from .answers import Answers, answers_of
+from .asked_model import AskedModel
+from .errors import PrivacyError
+from .events import FloatArray
+from .secret_state import SecretState, damaged
+from .session import Session
+
+__all__ = ["open_answers", "restore_answers"]
+
+
+def open_answers(
+    session: Session, model: AskedModel, state: str | os.PathLike[str] | None = None
+) -> Answers:
+    """Solve for the private model, charge for all answers, and make the secret file.
+
+    Parameters
+    ----------
+    session : Session
+        With nothing planned.
+    model : AskedModel
+    state : path, optional
+        The secret file, which must not be there. Without one, answers live as long as the process.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Gram, Private
+    >>> from dpadapt.privacy.asked_model import AskedModel
+    >>> from dpadapt.privacy.paths import PathRequest
+    >>> class Points:
+    ...     def encode(self, table):
+    ...         return [row.tobytes() for row in table.round(6)]
+    ...     def decode(self, texts):
+    ...         return np.array([np.frombuffer(text) for text in texts])
+    >>> session = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6)
+    >>> solve = lambda table: table[:, :1]
+    >>> model = AskedModel(Gram(np.inner, 1.0), solve, PathRequest(0.01), Points())
+    >>> answers = open_answers(session, model)
+    >>> one, two = answers.ask(np.array([[0.2], [0.2]]))
+    >>> bool(one == two), len(answers), round(session.guarantee.epsilon, 6)
+    (True, 1, 1.0)
+    """
+    hidden = session.derive(session.hide_gram(model.gram), model.solve, "model")
+    file = None
+    if state is not None:
+        blocks = session._open_rows().long_blocks()
+        file = SecretState.create(state, _facts(session, model), blocks)
+    try:
+        scale = session._buy(model.mechanism)
+    except BaseException:
+        if file is not None:
+            file.discard()
+        raise
+    answers = answers_of(session, model, hidden._value, scale, file)
+    answers._write_down(hidden._value)
+    return answers
+
+
+def restore_answers(session: Session, model: AskedModel, state: str | os.PathLike[str]) -> Answers:
+    """Go on from a secret file, with the same rows, labels and parameters; nothing is charged.
+
+    The model, its noise and what was charged are those of the file.
+    """
+    rows = session._open_rows()
+    file = SecretState.open(state, _facts(session, model), rows.long_blocks())
+    try:
+        coefficients, scale = _written_down(file)
+        session._resume(model.mechanism, scale)
+        session._bounds.update({f"radius ({model.gram.label})": model.gram.radius})
+        shaped = coefficients.reshape(rows.n_rows, -1)
+        answers = answers_of(session, model, shaped, scale, file)
+        answers._catch_up()
+    except BaseException as error:
+        file.close()
+        if isinstance(error, (ValueError, TypeError, KeyError, sqlite3.Error)):
+            raise damaged(file.path) from None
+        raise
+    return answers
+
+
+def _facts(session: Session, model: AskedModel) -> dict[str, Any]:
+    return {
+        **model.facts,
+        "mechanism": type(model.mechanism).__name__,
+        "constants": asdict(model.mechanism),
+        "radius": model.gram.radius,
+        "epsilon": session.epsilon,
+        "delta": session.delta,
+        "relation": session.relation,
+        "noise": session._source.name,
+        "rows": session.n_rows,
+    }
+
+
+def _written_down(file: SecretState) -> tuple[FloatArray, float]:
+    scale, coefficients = file.read("scale"), file.read("coefficients")
+    if scale is None or coefficients is None:
+        raise PrivacyError(
+            f"state: {file.path} was never finished: its fit broke off. Delete it and fit again; "
+            "if a charge was made for it, that charge stands."
+        )
+    return np.frombuffer(coefficients), float(np.frombuffer(scale)[0])
