@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -432,6 +433,20 @@ def test_a_file_of_another_predictor_is_refused(tmp_path):
     file.write_bytes(file.read_bytes()[:5000])
     with pytest.raises(PrivacyError, match="damaged"):
         asked(file).restore(X, y, private=Private(T, t))
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_service_of_32_threads_answers_each_question_once(tmp_path, kept):
+    X, y, T, t = problem(n=150)
+    predictor = asked(tmp_path / "s.db" if kept else None).fit(X, y, private=Private(T, t))
+    Z = np.random.default_rng(2).uniform(-1, 1, size=(10, 2))
+    with ThreadPoolExecutor(32) as pool:
+        found = list(
+            pool.map(lambda i: predictor.decision_function(Z[i % 10 :][:1])[0], range(320))
+        )
+    assert all(len(set(found[i::10])) == 1 for i in range(10))
+    assert predictor.questions_asked_ == 10
+    predictor.close()
 
 
 def test_it_cannot_be_pickled_and_says_why():

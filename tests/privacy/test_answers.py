@@ -12,6 +12,7 @@ import sqlite3
 import sys
 import threading
 import time
+import tracemalloc
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -376,6 +377,28 @@ def test_after_a_restart_it_is_the_same_path(tmp_path):
     assert abs(near[0, 0] - first[0, 0]) < 0.02 * again._scale
     fresh = opened()
     assert abs(fresh.ask(grid(30)[:1] + 1e-4)[0, 0] - first[0, 0]) > 1e-4 * again._scale
+    again.close()
+
+
+def test_a_restart_solves_nothing_and_takes_the_memory_that_is_said(tmp_path, monkeypatch):
+    size = 1000
+    answers = opened(tmp_path / "state.db")
+    first = answers.ask(grid(size))
+    answers.close()
+
+    def no_solving(*_):
+        raise AssertionError("a restart must not solve anything")
+
+    monkeypatch.setattr("dpadapt.privacy.paths._forward", no_solving)
+    tracemalloc.start()
+    try:
+        again = restored(tmp_path / "state.db")
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 4 * size * (size + 256) + 8192 * size
+    assert most > 4 * size * size  # so it is seen
+    np.testing.assert_array_equal(again.ask(grid(size)), first)
     again.close()
 
 
