@@ -64,6 +64,18 @@ class AskedModel:
         Different questions that are answered; earlier ones are answered ever after.
     facts : mapping
         Further public facts, plain values, that a secret file goes with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gram, questions = Gram(np.inner, 1.0), None  # asked with: see open_answers
+    >>> AskedModel(gram, lambda table: table[:, :1], PathRequest(0.01), questions).most
+    10000
+    >>> AskedModel(gram, lambda table: table[:, :1], lambda score: score, questions)
+    Traceback (most recent call last):
+    ...
+    dpadapt.privacy.errors.PrivacyError: mechanism: only those of dpadapt.privacy may see \
+un-noised answers, a PathRequest, PINPConstants or SparseVectorConstants; got function.
     """
 
     gram: Gram

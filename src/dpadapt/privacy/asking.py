@@ -74,7 +74,27 @@ def open_answers(
 def restore_answers(session: Session, model: AskedModel, state: str | os.PathLike[str]) -> Answers:
     """Go on from a secret file, with the same rows, labels and parameters; nothing is charged.
 
-    The model, its noise and what was charged are those of the file.
+    The model and its noise are those of the file.
+
+    Parameters
+    ----------
+    session : Session
+        On the same rows, with nothing planned.
+    model : AskedModel
+    state : path
+        The secret file.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Gram, Private
+    >>> from dpadapt.privacy.asked_model import AskedModel
+    >>> from dpadapt.privacy.paths import PathRequest
+    >>> session = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6)
+    >>> model = AskedModel(Gram(np.inner, 1.0), lambda table: table[:, :1], PathRequest(0.01), None)
+    >>> restore_answers(session, model, "nowhere.db")
+    Traceback (most recent call last):
+    ...
+    dpadapt.privacy.errors.PrivacyError: state: there is no file nowhere.db.
     """
     rows = session._open_rows()
     file = SecretState.open(state, _facts(session, model), rows.long_blocks())
