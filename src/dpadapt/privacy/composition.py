@@ -39,7 +39,14 @@ from .events import (
     renyi_orders,
 )
 
-__all__ = ["compose_delta", "compose_epsilon", "gaussian_delta", "pld_epsilon", "relation_of"]
+__all__ = [
+    "compose_delta",
+    "compose_epsilon",
+    "fits",
+    "gaussian_delta",
+    "pld_epsilon",
+    "relation_of",
+]
 
 _MOST_SCENARIOS = 1_000  # ways to pass through parallel events, repetitions not counted
 _LARGEST_EPSILON = 1e7  # where a search for epsilon gives up and answers inf
@@ -83,11 +90,34 @@ def compose_delta(events: Iterable[Event], epsilon: float) -> float:
     '1e-06'
     """
     _validate.non_negative("epsilon", epsilon)
-    deltas = []
-    for scenario in _scenarios(events):
-        lost, rest = _failures(scenario)
-        deltas.append(min(1.0, lost + (1 - lost) * _delta_of(rest, epsilon)))
-    return max(deltas)
+    return max(_total_delta(scenario, epsilon) for scenario in _scenarios(events))
+
+
+@np.errstate(all="ignore")
+def fits(events: Iterable[Event], epsilon: float, delta: float) -> bool:
+    """Whether ``compose_delta(events, epsilon) <= delta``, by the quickest bound that proves it.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.events import PureEvent
+    >>> fits([PureEvent("a", 0.5)], 0.5, 1e-6), fits([PureEvent("a", 0.6)], 0.5, 1e-6)
+    (True, False)
+    """
+    _validate.non_negative("epsilon", epsilon)
+    return all(
+        _quickly_fits(scenario, epsilon, delta) or _total_delta(scenario, epsilon) <= delta
+        for scenario in _scenarios(events)
+    )
+
+
+def _quickly_fits(scenario: Sequence[Event], epsilon: float, delta: float) -> bool:
+    lost, rest = _failures(scenario)
+    return min(1.0, lost + (1 - lost) * _renyi_delta(rest, epsilon)) <= delta
+
+
+def _total_delta(scenario: Sequence[Event], epsilon: float) -> float:
+    lost, rest = _failures(scenario)
+    return min(1.0, lost + (1 - lost) * _delta_of(rest, epsilon))
 
 
 @np.errstate(all="ignore")
