@@ -324,6 +324,44 @@ def ledger_export(
         say("wrote", str(out))
 
 
+@ledger_app.command("check")
+@plain_errors()
+def ledger_check(ledger: LedgerPath) -> None:
+    """Compose every data set anew from all its charges, and compare with what the ledger keeps.
+
+    [bold]Example[/]
+
+      dpadapt ledger check --ledger budget.db
+    """
+    _say_checked(_ledger(ledger).check())
+
+
+@ledger_app.command("adopt")
+@plain_errors()
+def ledger_adopt(ledger: LedgerPath) -> None:
+    """Bring a ledger into use that was moved, copied or restored, or that an older dpadapt wrote.
+
+    It is checked first, and converted if it is old; its old records are kept in it. Charges of
+    another copy are not in this one: compare the numbers with what you expect, and use no other
+    copy any more.
+
+    [bold]Example[/]
+
+      dpadapt ledger adopt --ledger budget.db
+    """
+    _say_checked(_ledger(ledger).adopt())
+
+
+def _say_checked(datasets: Any) -> None:
+    for each in datasets:
+        last = f", the last on {each.charges[-1].created[:16]} UTC" if each.charges else ""
+        say(
+            "checked", f"{each.name}: {len(each.charges)} charges{last}. All digests and sums hold."
+        )
+    if not datasets:
+        say_note("the ledger has no data sets yet; add one with `dpadapt ledger create`.")
+
+
 def _ledger(location: Any) -> Any:
     from dpadapt.privacy import Ledger
 

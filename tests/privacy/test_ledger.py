@@ -13,7 +13,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,8 +24,10 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 
-from dpadapt.privacy import BudgetExceeded, LedgerError, _ledger_store, compose_epsilon, gaussian_mu
-from dpadapt.privacy._ledger_records import chain
+from dpadapt.privacy import BudgetExceeded, LedgerError, compose_epsilon, gaussian_mu
+from dpadapt.privacy._ledger_records import chain, digest_of
+from dpadapt.privacy._ledger_sqlite import SqliteStore
+from dpadapt.privacy._ledger_store import Store
 from dpadapt.privacy.events import (
     Event,
     GaussianEvent,
@@ -67,25 +68,18 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "budget.db"
 
 
-@pytest.fixture(scope="module")
-def three_charges(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    path = tmp_path_factory.mktemp("ledger") / "budget.db"
+@pytest.fixture
+def account(path: Path) -> Account:
+    """A SQLite ledger with three charges."""
     account = Ledger(path).create("hospital", epsilon=EPSILON, delta=DELTA)
     for number in range(3):
         account.charge(SMALL, f"fit {number}")
-    return path.read_bytes()
-
-
-@pytest.fixture
-def account(path: Path, three_charges: bytes) -> Account:
-    """A SQLite ledger with three charges."""
-    path.write_bytes(three_charges)
-    return Ledger(path).account("hospital")
+    return account
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_ledger_store, "_BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(Store, "busy_seconds", 0.2)
 
 
 def sql(path: Path, *statements: str) -> None:
@@ -178,15 +172,6 @@ def test_every_kind_of_event_comes_back_equal(any_account: Account) -> None:
     for event in events:
         any_account.charge([event], event.kind)
     assert any_account.events() == tuple(events)
-
-
-def test_a_thousand_charges_stay_quick(path: Path) -> None:
-    account = Ledger(path).create("hospital", epsilon=EPSILON, delta=DELTA)
-    account.charge(gaussian(1e-5), "warm up")
-    account.charge(gaussian(1e-5) * 1000, "one charge, a thousand events")
-    started = time.perf_counter()
-    account.charge(gaussian(1e-5), "fit")
-    assert time.perf_counter() - started < 1.0  # tens of milliseconds, most of them the disk's
 
 
 def test_relations_do_not_mix(account: Account) -> None:
@@ -324,11 +309,15 @@ def test_a_missing_ledger_is_not_created_by_using_it(path: Path) -> None:
 
 
 def test_an_empty_database_is_not_a_ledger(any_location: str) -> None:
-    if not any_location.startswith("postgresql"):
-        Path(any_location).touch()
-    with pytest.raises(LedgerError, match=r"not a dpadapt ledger.*dpadapt ledger create"):
+    missing = r"not a dpadapt ledger|no ledger at"
+    with pytest.raises(LedgerError, match=rf"({missing}).*dpadapt ledger create"):
         Ledger(any_location).datasets()
     Ledger(any_location).create("hospital", epsilon=EPSILON, delta=DELTA)
+
+
+def test_an_empty_file_is_a_ledger_cut_off_and_never_a_place_for_a_new_one(path: Path) -> None:
+    path.touch()
+    refuses_everything(path, r"damaged or not a ledger: it is empty \(0 bytes\), and was cut off")
 
 
 def test_a_missing_data_set(any_account: Account) -> None:
@@ -365,9 +354,9 @@ def test_a_foreign_file_is_left_alone(path: Path) -> None:
 
 
 def test_a_newer_version(account: Account, path: Path) -> None:
+    sql(path, "UPDATE dpadapt_schema SET version = 3")
+    refuses_everything(path, r"newer dpadapt \(ledger version 3.*Upgrade")
     sql(path, "UPDATE dpadapt_schema SET version = 2")
-    refuses_everything(path, r"newer dpadapt \(ledger version 2.*Upgrade")
-    sql(path, "UPDATE dpadapt_schema SET version = 1")
     assert len(account.events()) == 3
 
 
@@ -380,7 +369,7 @@ def test_a_broken_version(account: Account, path: Path, change: str) -> None:
 def test_a_directory_in_place_of_the_file(tmp_path: Path) -> None:
     with pytest.raises(LedgerError, match="is a directory"):
         Ledger(tmp_path).datasets()
-    with pytest.raises(LedgerError, match="cannot be opened"):
+    with pytest.raises(LedgerError, match="is a directory"):
         Ledger(tmp_path).create("hospital", epsilon=EPSILON, delta=DELTA)
 
 
@@ -402,6 +391,9 @@ def test_a_missing_directory(tmp_path: Path) -> None:
         "UPDATE dpadapt_charge SET events = x'ff00' WHERE number = 1",
         "UPDATE dpadapt_charge SET created = 7 WHERE number = 1",
         "UPDATE dpadapt_charge SET number = 7 WHERE number = 3",
+        "UPDATE dpadapt_charge SET sums = 'x' WHERE number = 2",
+        "UPDATE dpadapt_dataset SET sums = '[]'",
+        "UPDATE dpadapt_dataset SET sums = x'00'",
         "DELETE FROM dpadapt_charge WHERE number = 3",
         "DELETE FROM dpadapt_charge WHERE number = 1",
         "DELETE FROM dpadapt_charge",
@@ -417,14 +409,15 @@ def test_a_changed_or_lost_record_is_noticed(account: Account, path: Path, tampe
 
 
 def test_an_event_of_a_later_version_is_not_guessed(account: Account, path: Path) -> None:
-    head, created = account.ledger.dataset("hospital").head, "2030-01-01T00:00:00+00:00"
+    head = account.ledger.dataset("hospital").balance.head
+    created, sums = "2030-01-01T00:00:00+00:00", digest_of("[]")
     events = '[{"kind": "quantum", "label": "x"}]'
-    digest = chain(head, 4, created, "fit", events)
-    row = f"('hospital', 4, '{created}', 'fit', '{events}', '{digest}')"
+    digest = chain(head, 4, created, "fit", events, sums)
+    row = f"('hospital', 4, '{created}', 'fit', '{events}', '{sums}', '{digest}')"
     sql(
         path,
         f"INSERT INTO dpadapt_charge VALUES {row}",
-        f"UPDATE dpadapt_dataset SET head = '{digest}'",
+        f"UPDATE dpadapt_dataset SET head = '{digest}', sums = '[]'",
     )
     with pytest.raises(LedgerError, match="charge 4 cannot be understood: unknown kind"):
         account.spent()
@@ -551,14 +544,14 @@ def test_a_read_only_folder(shared_folder: Path) -> None:
 
 
 def test_a_full_disk_charges_nothing(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = _ledger_store._SqliteStore._begin
+    original = SqliteStore._begin
 
     def on_a_small_disk(store, connection, write):  # type: ignore[no-untyped-def]
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
         connection.exec_driver_sql(f"PRAGMA max_page_count={pages}")
         original(store, connection, write)
 
-    monkeypatch.setattr(_ledger_store._SqliteStore, "_begin", on_a_small_disk)
+    monkeypatch.setattr(SqliteStore, "_begin", on_a_small_disk)
     with pytest.raises(LedgerError, match=r"disk.*is full or failing"):
         account.charge(SMALL * 500, "fit")
     assert len(account.events()) == 3
@@ -607,9 +600,9 @@ def test_a_charge_is_in_the_file_when_it_returns(account: Account, path: Path) -
     copied = path.with_name("copy.db")
     account.charge(SMALL, "last")
     copied.write_bytes(path.read_bytes())
-    assert Ledger(copied).charges("hospital")[-1].label == "last"
+    assert Ledger(copied).adopt()[0].charges[-1].label == "last"
     with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 # copies ------------------------------------------------------------------------------------------

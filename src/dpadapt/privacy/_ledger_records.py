@@ -1,7 +1,8 @@
 """What a ledger says about a data set: its budget, its charges, and the sums over them.
 
 Charges form a chain of digests that starts at the budget: a changed, lost or added record is
-noticed on reading, which SQLite alone would not do.
+noticed on reading, which SQLite alone would not do. The chain has no key: it protects from damage,
+not from somebody who may write to the ledger and computes the digests anew.
 """
 
 from __future__ import annotations
@@ -13,12 +14,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ._ledger_sums import summed
 from .calibration import gaussian_mu
-from .composition import compose_delta, compose_epsilon
+from .composition import compose_epsilon, fits
 from .errors import BudgetExceeded
 from .events import Event, GaussianEvent, event_from_dict
 
-__all__ = ["Charge", "Dataset", "chain", "decode", "encode", "genesis"]
+__all__ = [
+    "TOLERANCE",
+    "Balance",
+    "Charge",
+    "Dataset",
+    "chain",
+    "decode",
+    "digest_of",
+    "encode",
+    "genesis",
+]
+
+TOLERANCE = 1e-12  # of a budget, relative
 
 _SEARCH_STEPS = 12  # of the search for what is left where there is no closed form
 
@@ -50,47 +64,51 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class Dataset:
-    """A data set as the ledger held it at one moment.
+class Balance:
+    """Budget of a data set and everything charged to it, composed.
 
     Parameters
     ----------
     name : str
     epsilon, delta : float
         The whole budget.
-    created : str
-        When, in UTC, as ISO 8601.
-    charges : tuple of Charge
+    number : int
+        How many charges there are.
+    sums : tuple of Event
+        A short list that costs what all charges do (:mod:`._ledger_sums`).
     head : str
-        Digest of everything above.
+        Digest of all charges.
 
     Examples
     --------
-    >>> charge = Charge(1, "", "fit", (GaussianEvent("mean", 1.0, 10.0),))
-    >>> dataset = Dataset("hospital", 1.0, 1e-6, "", (charge,), "")
-    >>> round(dataset.spent(), 3), round(dataset.left(), 3)
+    >>> balance = Balance("hospital", 1.0, 1e-6, 1, (GaussianEvent("mean", 1.0, 10.0),), "")
+    >>> round(balance.spent(), 3), round(balance.left(), 3)
     (0.397, 0.9)
     """
 
     name: str
     epsilon: float
     delta: float
-    created: str
-    charges: tuple[Charge, ...]
+    number: int
+    sums: tuple[Event, ...]
     head: str
 
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """Every event that was ever charged."""
-        return tuple(event for charge in self.charges for event in charge.events)
-
     def admits(self, events: Sequence[Event]) -> bool:
-        """Whether the budget still holds with ``events`` on top of all charges."""
-        return compose_delta((*self.events, *events), self.epsilon) <= self.delta
+        """Whether the budget still holds with ``events`` on top of all charges.
+
+        The budget is read as epsilon * (1 + 1e-12): else three charges of 0.1 would not fit into
+        0.3, because 0.1 is no binary number. All that it changes is that no probability grows by
+        more than a factor of exp(epsilon * 1e-12), below what float64 noise is computed to.
+        """
+        return fits(summed((*self.sums, *events)), self.epsilon * (1 + TOLERANCE), self.delta)
+
+    def after(self, events: Sequence[Event]) -> tuple[Event, ...]:
+        """The sums with ``events`` on top."""
+        return summed((*self.sums, *events))
 
     def spent(self) -> float:
         """Epsilon of all charges together, at the budget's delta."""
-        return compose_epsilon(self.events, self.delta)
+        return compose_epsilon(self.sums, self.delta)
 
     def left(self) -> float:
         """Epsilon, at the budget's delta, of the largest single Gaussian release that would fit.
@@ -99,7 +117,7 @@ class Dataset:
         Gaussian; otherwise a search from below.
         """
         largest = gaussian_mu(self.epsilon, self.delta)
-        spent = math.fsum(event.gaussian_mu**2 for event in self.events)
+        spent = math.fsum(event.gaussian_mu**2 for event in self.sums)
         if math.isfinite(spent):
             mu = math.sqrt(max(0.0, largest**2 * (1 - 1e-12) - spent))
         else:
@@ -123,6 +141,60 @@ class Dataset:
             budget_delta=self.delta,
         )
 
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A data set as the ledger held it at one moment.
+
+    Parameters
+    ----------
+    created : str
+        When, in UTC, as ISO 8601.
+    charges : tuple of Charge
+    balance : Balance
+        Its budget, and all charges composed.
+
+    Examples
+    --------
+    >>> event = GaussianEvent("mean", 1.0, 10.0)
+    >>> balance = Balance("hospital", 1.0, 1e-6, 1, (event,), "")
+    >>> dataset = Dataset("", (Charge(1, "", "fit", (event,)),), balance)
+    >>> dataset.name, round(dataset.spent(), 3), round(dataset.left(), 3)
+    ('hospital', 0.397, 0.9)
+    """
+
+    created: str
+    charges: tuple[Charge, ...]
+    balance: Balance
+
+    @property
+    def name(self) -> str:
+        """Name of the data set."""
+        return self.balance.name
+
+    @property
+    def epsilon(self) -> float:
+        """Epsilon of the whole budget."""
+        return self.balance.epsilon
+
+    @property
+    def delta(self) -> float:
+        """Delta of the whole budget."""
+        return self.balance.delta
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Every event that was ever charged."""
+        return tuple(event for charge in self.charges for event in charge.events)
+
+    def spent(self) -> float:
+        """Epsilon of all charges together, at the budget's delta."""
+        return self.balance.spent()
+
+    def left(self) -> float:
+        """Epsilon, at the budget's delta, of the largest single Gaussian release that would fit."""
+        return self.balance.left()
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: the budget, what is spent and left, every charge."""
         return {
@@ -140,7 +212,7 @@ class Dataset:
                 }
                 for charge in self.charges
             ],
-            "digest": self.head,
+            "digest": self.balance.head,
         }
 
 
@@ -158,8 +230,11 @@ def encode(events: Sequence[Event]) -> str:
 
 
 def decode(text: str) -> tuple[Event, ...]:
-    """Events of :func:`encode`; ValueError, TypeError or AttributeError where it is not that."""
-    return tuple(event_from_dict(item) for item in json.loads(text))
+    """Events of :func:`encode`; ValueError where it is not that."""
+    try:
+        return tuple(event_from_dict(item) for item in json.loads(text))
+    except (TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
 
 
 def genesis(name: str, epsilon: float, delta: float, created: str) -> str:
@@ -167,9 +242,14 @@ def genesis(name: str, epsilon: float, delta: float, created: str) -> str:
     return _digest("dpadapt", name, epsilon, delta, created)
 
 
-def chain(previous: str, number: int, created: str, label: str, events: str) -> str:
-    """Digest of a charge and of everything before it."""
-    return _digest(previous, number, created, label, events)
+def chain(previous: str, number: int, created: str, label: str, events: str, *sums: str) -> str:
+    """Digest of a charge and of everything before it; old ledgers had no sums."""
+    return _digest(previous, number, created, label, events, *sums)
+
+
+def digest_of(text: str) -> str:
+    """Digest of the sums."""
+    return _digest(text)
 
 
 def _digest(*values: Any) -> str:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Double, ForeignKey, Integer, MetaData, String, Table, Text
 
-__all__ = ["VERSION", "charges", "datasets", "metadata", "schema"]
+__all__ = ["OLD", "VERSION", "charges", "datasets", "metadata", "old_name", "schema"]
 
-VERSION = 1  # of the tables below; a ledger of another version is refused
+VERSION = 2  # of the tables below; a ledger of another version is refused or converted
+OLD = 1  # the version that `dpadapt ledger adopt` converts
 
 metadata = MetaData()
-schema = Table("dpadapt_schema", metadata, Column("version", Integer, nullable=False))
+schema = Table(
+    "dpadapt_schema",
+    metadata,
+    Column("version", Integer, nullable=False),
+    Column("home", Text, nullable=False),  # of a SQLite file; empty on PostgreSQL
+)
 datasets = Table(
     "dpadapt_dataset",
     metadata,
@@ -18,6 +24,7 @@ datasets = Table(
     Column("delta", Double, nullable=False),
     Column("created", String(40), nullable=False),
     Column("head", String(64), nullable=False),  # digest of the last charge: none can go missing
+    Column("sums", Text, nullable=False),  # all charges composed; its digest is in the last charge
 )
 charges = Table(
     "dpadapt_charge",
@@ -27,5 +34,11 @@ charges = Table(
     Column("created", String(40), nullable=False),
     Column("label", Text, nullable=False),
     Column("events", Text, nullable=False),
+    Column("sums", String(64), nullable=False),  # digest of the sums with this charge
     Column("digest", String(64), nullable=False),
 )
+
+
+def old_name(table: Table) -> str:
+    """Name that a table of the old version is kept under."""
+    return table.name.replace("dpadapt_", f"dpadapt_v{OLD}_")

@@ -5,33 +5,35 @@ any noise is drawn; all charges are composed together and tightly, and a charge 
 the budget is refused. A crash can waste budget, it never loses a charge.
 
 The ledger is a SQLite file, or a PostgreSQL database where several machines share it. Keep the
-file on a local disk: SQLite's locks and its write-ahead log are unsafe on network file systems.
-Back it up with ``sqlite3 budget.db ".backup copy.db"`` (a ``budget.db-wal`` beside it belongs to
-it), and never put an old copy back: what was charged since would be forgotten.
+file on a local disk: SQLite's locks are unsafe on network file systems. A file has one name and
+one place; a copy, a second name or an old version is refused until it is adopted. Back it up with
+``sqlite3 budget.db ".backup copy.db"``, and never put an old copy back: what was charged since
+would be forgotten. ``docs/ledger.md`` says more.
 """
 
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from . import _ledger_tables as tables
 from . import _validate
-from ._ledger_records import Charge, Dataset, chain, decode, encode, genesis
-from ._ledger_schema import charges as _charges
-from ._ledger_schema import datasets as _datasets
-from ._ledger_store import open_store
+from ._ledger_adopt import adopt
+from ._ledger_open import open_store
+from ._ledger_records import Balance, Charge, Dataset, decode, encode
 from .errors import LedgerError
 from .events import Event
 
 __all__ = ["Account", "Charge", "Dataset", "Ledger"]
 
 _LONGEST = {"name": 200, "label": 500}
+_TRIES = 3  # compositions outside the lock before one under it
 
 
 class Ledger:
@@ -80,11 +82,10 @@ class Ledger:
         """
         name = _text("name", name)
         epsilon, delta, created = _validate.epsilon(epsilon), _validate.delta(delta), _now()
-        head = genesis(name, epsilon, delta, created)
-        self._store.initialise()
+        self._store.prepare()
         with self._store.transaction(write=True) as connection:
             try:
-                connection.execute(insert(_datasets).values((name, epsilon, delta, created, head)))
+                tables.new(connection, name, epsilon, delta, created)
             except IntegrityError:
                 raise LedgerError(
                     f"the ledger {self._store.display} already has a data set named {name!r}; its "
@@ -100,13 +101,13 @@ class Ledger:
     def dataset(self, name: str) -> Dataset:
         """Return the budget and all charges of one data set, as of now."""
         with self._store.transaction() as connection:
-            return self._read(connection, name)
+            return tables.read_dataset(connection, self._store, _text("name", name))
 
     def datasets(self) -> list[Dataset]:
         """Every data set with its budget and charges, by name."""
         with self._store.transaction() as connection:
-            names = connection.execute(select(_datasets.c.name)).scalars().all()
-            return [self._read(connection, name) for name in sorted(names)]
+            listed = tables.names(connection)
+            return [tables.read_dataset(connection, self._store, name) for name in listed]
 
     def charges(self, name: str) -> list[Charge]:
         """Every charge of one data set, oldest first."""
@@ -116,57 +117,58 @@ class Ledger:
         """One data set as plain values for JSON: budget, spent, left, charges and events."""
         return self.dataset(name).to_dict()
 
+    def check(self) -> list[Dataset]:
+        """Compose every data set anew from all its charges, and compare with the sums it keeps.
+
+        Reading checks every digest, but trusts the sums; this trusts nothing. Takes a while.
+        """
+        datasets = self.datasets()
+        for dataset in datasets:
+            tables.check(self._store, dataset)
+        return datasets
+
+    def adopt(self) -> list[Dataset]:
+        """Make this place the ledger's home: after it was moved, copied, restored or is an old one.
+
+        Everything is checked first. An old ledger is converted; its old records are kept in tables
+        of their own. What was charged to another copy is not in this one, and no program can know:
+        compare the number of charges that comes back with what you expect.
+        """
+        adopt(self._store)
+        return self.check()
+
     def _charge(self, name: str, events: Sequence[Event], label: str) -> None:
-        """Read, compose and insert in one transaction that no other writer can enter."""
+        """Compose outside the lock; insert if nobody else did meanwhile, else begin again.
+
+        Who was overtaken a few times composes under the lock, where nobody can.
+        """
         text = encode(events)
         stored = decode(text)  # what is composed is what the ledger will hold
+        for _ in range(_TRIES):
+            with self._store.transaction() as connection:
+                balance = tables.read_balance(connection, self._store, name)
+            if not self._admits(balance, stored):
+                raise balance.refusal(stored)
+            with self._store.transaction(write=True) as connection:
+                if tables.head_of(connection, name) == balance.head:
+                    tables.append(connection, balance, _now(), label, text, stored)
+                    return
         with self._store.transaction(write=True) as connection:
-            dataset = self._read(connection, name, lock=True)
-            if self._admits(dataset, stored):
-                _append(connection, dataset, text, label)
+            tables.head_of(connection, name)
+            balance = tables.read_balance(connection, self._store, name)
+            if self._admits(balance, stored):
+                tables.append(connection, balance, _now(), label, text, stored)
                 return
-        raise dataset.refusal(stored)
+        raise balance.refusal(stored)
 
-    def _admits(self, dataset: Dataset, events: Sequence[Event]) -> bool:
+    def _admits(self, balance: Balance, events: Sequence[Event]) -> bool:
         try:
-            return dataset.admits(events)
+            return balance.admits(events)
         except ValueError as error:  # relations that do not mix, splits too many to combine
             raise LedgerError(
-                f"data set {dataset.name!r} of the ledger {self._store.display} cannot take this "
+                f"data set {balance.name!r} of the ledger {self._store.display} cannot take this "
                 f"charge on top of the earlier ones: {error} Nothing was charged or released."
             ) from None
-
-    def _read(self, connection: Connection, name: str, *, lock: bool = False) -> Dataset:
-        """One data set, every digest checked; ``lock`` keeps other charges out (PostgreSQL)."""
-        wanted = select(_datasets).where(_datasets.c.name == name)
-        row = connection.execute(wanted.with_for_update() if lock else wanted).one_or_none()
-        if row is None:
-            names = connection.execute(select(_datasets.c.name)).scalars().all()
-            listed = ", ".join(repr(other) for other in sorted(names)) or "none"
-            raise LedgerError(
-                f"the ledger {self._store.display} has no data set named {name!r} (it has: "
-                f"{listed}). Create it with `dpadapt ledger create`."
-            )
-        head, read = genesis(row.name, row.epsilon, row.delta, row.created), []
-        rows = select(_charges).where(_charges.c.dataset == name).order_by(_charges.c.number)
-        for number, charge in enumerate(connection.execute(rows), start=1):
-            head = chain(head, number, charge.created, charge.label, charge.events)
-            if (charge.number, charge.digest) != (number, head):
-                raise self._broken(name, f"charge {number} was changed after it was written")
-            events = self._decode(name, number, charge.events)
-            read.append(Charge(number, charge.created, charge.label, events))
-        if head != row.head:
-            raise self._broken(name, "its budget was changed or charges are missing")
-        return Dataset(row.name, row.epsilon, row.delta, row.created, tuple(read), head)
-
-    def _decode(self, name: str, number: int, text: str) -> tuple[Event, ...]:
-        try:
-            return decode(text)
-        except (ValueError, TypeError, AttributeError) as error:
-            raise self._broken(name, f"charge {number} cannot be understood: {error}") from None
-
-    def _broken(self, name: str, reason: str) -> LedgerError:
-        return LedgerError(self._store.damaged(f"data set {name!r}: {reason}"))
 
     def __repr__(self) -> str:
         return f"Ledger({self._store.display!r})"
@@ -240,7 +242,7 @@ not add up). Nothing was released. Ask for less, or have the budget raised.
         """
         label = _text("label", label)
         if events := tuple(events):
-            self.ledger._charge(self.name, events, label)
+            self.ledger._charge(_text("name", self.name), events, label)
 
     def events(self) -> tuple[Event, ...]:
         """Every event that was ever charged."""
@@ -248,33 +250,21 @@ not add up). Nothing was released. Ask for less, or have the budget raised.
 
     def spent(self) -> float:
         """Epsilon of all charges together, at the budget's delta."""
-        return self.ledger.dataset(self.name).spent()
+        return self._balance().spent()
 
     def left(self) -> float:
         """Epsilon, at the budget's delta, of the largest single Gaussian release that would fit."""
-        return self.ledger.dataset(self.name).left()
+        return self._balance().left()
 
-
-def _append(connection: Connection, dataset: Dataset, events: str, label: str) -> None:
-    number, created = len(dataset.charges) + 1, _now()
-    digest = chain(dataset.head, number, created, label, events)
-    connection.execute(
-        insert(_charges).values(
-            dataset=dataset.name,
-            number=number,
-            created=created,
-            label=label,
-            events=events,
-            digest=digest,
-        )
-    )
-    connection.execute(
-        update(_datasets).where(_datasets.c.name == dataset.name).values(head=digest)
-    )
+    def _balance(self) -> Balance:
+        return self.ledger.dataset(self.name).balance
 
 
 def _text(argument: str, value: object) -> str:
+    """The text in one Unicode form (NFC): letters that look the same are the same."""
     longest = _LONGEST[argument]
+    if isinstance(value, str):
+        value = unicodedata.normalize("NFC", value)
     if (
         not isinstance(value, str)
         or not value.isprintable()
