@@ -2,20 +2,23 @@
 
 What the lines say is not known here. Every program gets its line on the standard input, which is
 then closed; what it writes is read until it closes its output, writes too much, or its time is up.
-Then it is ended, with whatever it started, and waited for. POSIX only.
+Then it is ended, with whatever it started, and waited for (:mod:`._family` says what cannot be
+ended). POSIX only.
 """
 
 from __future__ import annotations
 
 import os
 import selectors
-import signal
 import subprocess
 import time
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO
+
+from ._family import MARK, end_family
 
 __all__ = ["Heard", "converse"]
 
@@ -50,6 +53,7 @@ class _Talk:
 
     place: int
     process: subprocess.Popen[bytes]
+    mark: str
     unsaid: memoryview
     deadline: float
     said: bytearray = field(default_factory=bytearray)
@@ -125,6 +129,7 @@ def _start(
     """Start as many of those that wait as there is room for."""
     while room > 0 and (each := next(waiting, None)) is not None:
         place, command, line = each
+        mark = uuid.uuid4().hex
         try:
             process = subprocess.Popen(
                 list(command),
@@ -133,11 +138,12 @@ def _start(
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
                 start_new_session=True,  # so that it can be ended with all that it started
+                env={**os.environ, MARK: mark},
             )
         except (OSError, ValueError):
             yield None, place
             continue
-        talk = _Talk(place, process, memoryview(line), time.monotonic() + timeout)
+        talk = _Talk(place, process, mark, memoryview(line), time.monotonic() + timeout)
         os.set_blocking(talk.stdin.fileno(), False)
         os.set_blocking(talk.stdout.fileno(), False)
         room -= 1
@@ -207,8 +213,7 @@ def _forget(selector: selectors.BaseSelector, talk: _Talk) -> None:
 
 def _end(talk: _Talk) -> None:
     """End a program with all that it started, and wait for it: no zombie stays."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(talk.process.pid, signal.SIGKILL)
+    end_family(talk.process.pid, talk.mark)
     for pipe in (talk.stdin, talk.stdout):
         with suppress(OSError):
             pipe.close()
