@@ -23,7 +23,14 @@ device = typer.Typer(pretty_exceptions_enable=False)
 device.command()(agent)
 
 
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 def run(*arguments, code=0, given=LINE):
+    if "--state" not in arguments and "--help" not in arguments:
+        arguments = (*arguments, "--state", "state")
     result = CliRunner().invoke(device, [str(each) for each in arguments], input=given)
     assert result.exit_code == code, result.output
     assert SECRET not in result.output
@@ -51,11 +58,26 @@ def test_one_question_one_answer(row):
     assert read_reply(said, agent=5) in (0, 1)
 
 
+OTHER = Below([1], [3.0]).request(0, agent=5, epsilon=1.0)
+
+
 def test_a_second_question_is_refused_and_a_third_is_not_read(row):
-    said = run("--row", row, "--label", "sick", "--epsilon", 1, given=LINE * 3).stdout_bytes
-    first, second = said.splitlines()
+    own = ("--row", row, "--label", "sick", "--epsilon", 1)
+    first, second = run(*own, given=LINE + OTHER + LINE).stdout_bytes.splitlines()
     assert read_reply(first, agent=5) in (0, 1)
     assert json.loads(second)["refused"] == "answered before"
+
+
+def test_the_state_is_required(row):
+    arguments = ["--row", str(row), "--label", "sick", "--epsilon", "1"]
+    result = CliRunner().invoke(device, arguments, input=LINE)
+    assert result.exit_code == 2
+    assert "--state" in result.output
+
+
+def test_a_state_that_cannot_be_written(row):
+    own = ("--row", row, "--label", "sick", "--epsilon", 1, "--state", "no/such/folder")
+    assert "No such file" in run(*own, code=1).output
 
 
 def test_a_larger_epsilon_is_refused(row):
@@ -63,10 +85,12 @@ def test_a_larger_epsilon_is_refused(row):
     assert json.loads(said)["refused"] == "epsilon above the cap"
 
 
-def test_a_restart_does_not_answer_again(row, tmp_path):
+def test_a_restart_gives_the_same_bytes_and_refuses_another_question(row, tmp_path):
     own = ("--row", row, "--label", "sick", "--epsilon", 1, "--state", tmp_path / "state")
-    assert "answer" in json.loads(run(*own).stdout_bytes)
-    assert json.loads(run(*own).stdout_bytes)["refused"] == "answered before"
+    first = run(*own).stdout_bytes
+    assert "answer" in json.loads(first)
+    assert run(*own).stdout_bytes == first
+    assert json.loads(run(*own, given=OTHER).stdout_bytes)["refused"] == "answered before"
 
 
 def test_no_question_no_answer(row, tmp_path):
@@ -79,6 +103,7 @@ def test_rows_from_files_and_from_the_first_line(tmp_path, kind):
     rule = LinearRule("linear", np.zeros(2), np.ones(2), np.array([0.0, 1.0, 0.0]), (0, 1))
     question = Mistake(rule).request(0, agent=5, epsilon=40.0)
     for label, mistake in ((1, 0), (0, 1)):
+        state = ("--state", tmp_path / f"state {label}")
         text = json.dumps({"a": 1.0, "sick": label, "b": 2.0})
         given, file = question, tmp_path / f"me.{kind}"
         if kind == "csv":
@@ -87,8 +112,8 @@ def test_rows_from_files_and_from_the_first_line(tmp_path, kind):
             given, file = text.encode() + b"\n" + question, "-"
         else:
             file.write_text(text)
-        said = run("--row", file, "--label", "sick", "--epsilon", 40, given=given).stdout_bytes
-        assert read_reply(said, agent=5) == mistake
+        own = ("--row", file, "--label", "sick", "--epsilon", 40, *state)
+        assert read_reply(run(*own, given=given).stdout_bytes, agent=5) == mistake
 
 
 @pytest.mark.parametrize(
@@ -118,6 +143,6 @@ def test_what_is_not_a_number_is_a_row_all_the_same(tmp_path):
     file = tmp_path / "me.csv"
     file.write_text("a,b,sick\nsecret,,\n")
     out = io.BytesIO()
-    answer_one(file, "sick", 1.0, None, lines=io.BytesIO(LINE), out=out)
+    answer_one(file, "sick", 1.0, tmp_path / "state", lines=io.BytesIO(LINE), out=out)
     assert read_reply(out.getvalue(), agent=5) in (0, 1)
     assert read_row(file, None, io.BytesIO()) == (["secret", "", ""], None)

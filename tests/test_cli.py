@@ -320,7 +320,7 @@ FIT = ["fit", "--public", "public.csv", "--private", "private.parquet", *BASIC]
 def test_two_processes_cannot_overspend_one_ledger(here):
     run("ledger", "create", "--ledger", "b.db", "--dataset", "p", "--epsilon", 1.2, "--delta", 1e-6)
     both = [process(*FIT, "--ledger", "b.db", "--dataset", "p", "--out", out) for out in "ab"]
-    ends = [each.communicate(timeout=60) for each in both]
+    ends = [each.communicate() for each in both]
     assert sorted(each.returncode for each in both) == [0, 1], ends
     assert sorted(Path(out).exists() for out in "ab") == [False, True]
     refused = next(err for each, (_, err) in zip(both, ends, strict=True) if each.returncode)
@@ -339,7 +339,7 @@ def test_killed_half_way_leaves_no_model(here):
         "app()\n"
     )
     killed = process(*FIT, "--out", "model", script=script)
-    killed.communicate(timeout=60)
+    killed.communicate()
     assert killed.returncode == -9
     assert not Path("model").exists()
     fit()

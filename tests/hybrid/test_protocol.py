@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import math
+import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,6 +15,7 @@ import pytest
 from scipy.stats import binomtest
 
 from dpadapt.hybrid.device import Device
+from dpadapt.hybrid.device_state import AnswerOnce
 from dpadapt.hybrid.protocol import (
     REFUSALS,
     read_question,
@@ -75,8 +78,7 @@ def test_messages_are_single_lines_with_a_version():
         b" " * (1 << 24) + LINE,
     ],
 )
-def test_a_device_refuses_rubbish_and_can_still_answer(line):
-    device = Device([0.0, 0.0], epsilon=1.0)
+def test_a_device_refuses_rubbish_and_can_still_answer(line, device):
     assert b'"refused": "not a question"' in device.answer(line)
     assert read_reply(device.answer(LINE), agent=5) in (0, 1)
 
@@ -126,55 +128,140 @@ def test_refusals_have_fixed_reasons():
 # The device ------------------------------------------------------------------------------------
 
 
-def test_it_answers_once():
-    device = Device([0.0, 0.0], epsilon=1.0)
-    assert read_reply(device.answer(LINE), agent=5) in (0, 1)
-    for _ in range(3):
-        assert b'"refused": "answered before"' in device.answer(LINE)
+@pytest.fixture
+def device(tmp_path):
+    return Device([0.0, 0.0], epsilon=1.0, state=tmp_path / "answered")
 
 
-def test_it_answers_once_under_threads():
-    device = Device([0.0, 0.0], epsilon=1.0)
+OTHER = Below([1], [3.0]).request(0, agent=5, epsilon=1.0)
+
+
+def test_it_answers_one_question_and_always_the_same(device):
+    first = device.answer(LINE)
+    assert read_reply(first, agent=5) in (0, 1)
+    assert {device.answer(LINE) for _ in range(20)} == {first}
+    for line in (OTHER, Below([1], [2.0]).request(0, agent=6, epsilon=1.0)):
+        assert b'"refused": "answered before"' in device.answer(line)
+    assert device.answer(LINE) == first
+
+
+def test_a_question_in_other_spaces_is_the_same(device):
+    spaced = json.dumps(json.loads(LINE), indent=1, sort_keys=True).replace("\n", " ").encode()
+    assert spaced != LINE
+    assert device.answer(LINE) == device.answer(spaced)
+
+
+def test_it_answers_once_under_threads(device):
     with ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(lambda _: device.answer(LINE), range(64)))
-    assert sum(b'"answer"' in each for each in said) == 1
+        said = list(pool.map(lambda i: device.answer(OTHER if i % 2 else LINE), range(64)))
+    assert len({each for each in said if b'"answer"' in each}) == 1
+    assert sum(b'"answer"' in each for each in said) == 32
 
 
-def test_it_never_answers_above_its_cap_and_that_costs_nothing():
-    device = Device([0.0, 0.0], epsilon=1.0)
+def test_it_never_answers_above_its_cap_and_that_costs_nothing(device):
     too_much = Below([1], [2.0]).request(0, agent=5, epsilon=1.0 + 1e-12)
     assert b'"refused": "epsilon above the cap"' in device.answer(too_much)
     assert read_reply(device.answer(LINE), agent=5) in (0, 1)
 
 
-def test_a_state_file_outlives_the_device(tmp_path):
-    state = tmp_path / "answered"
-    device = Device([0.0, 0.0], epsilon=1.0, state=state)
-    assert not state.exists()
-    assert b'"answer"' in device.answer(LINE)
-    assert state.exists()
-    assert b'"answered before"' in Device([0.0, 0.0], epsilon=1.0, state=state).answer(LINE)
+def races(folder, rounds, processes, answer):
+    """How many different answers leave each of some devices that are started so often at once."""
+    found = []
+    for round_ in range(rounds):
+        source, sink = os.pipe()
+        gate, opener = os.pipe()
+        children = []
+        for _ in range(processes):
+            if (pid := os.fork()) == 0:
+                os.close(opener)
+                device = Device([0.3, 1.7], "yes", epsilon=1.0, state=folder / f"state {round_}")
+                os.read(gate, 1)  # returns when the parent closes the other end
+                os.write(sink, answer(device, SLOPE))
+                os._exit(0)
+            children.append(pid)
+        os.close(opener)
+        os.close(sink)
+        with os.fdopen(source, "rb") as said:
+            lines = said.read().splitlines()
+        for pid in children:
+            os.waitpid(pid, 0)
+        os.close(gate)
+        assert len(lines) == processes
+        found.append(len(set(lines)))
+    return found
 
 
-def test_the_state_is_written_before_the_answer(tmp_path, monkeypatch):
+SLOPE = Slope(RULE).request(0, 5, 1.0)
+
+
+def test_racing_processes_give_one_answer(tmp_path):
+    assert races(tmp_path, 6, 12, Device.answer) == [1] * 6
+
+
+def test_the_race_would_notice_a_device_without_a_state(tmp_path):
+    def forgets(device, line):
+        device._once = AnswerOnce(tmp_path / f"own {os.getpid()}")
+        return device.answer(line)
+
+    assert min(races(tmp_path, 2, 12, forgets)) > 1
+
+
+def test_a_restart_says_the_same_and_nothing_else(tmp_path):
     state = tmp_path / "answered"
-    device = Device([0.0, 0.0], epsilon=1.0, state=state)
-    monkeypatch.setattr(type(device._agents), "open", lambda self, **_: Dies(state))
-    with pytest.raises(KeyboardInterrupt):
+    first = Device([0.3, 1.7], "yes", epsilon=1.0, state=state).answer(SLOPE)
+    for _ in range(100):
+        assert Device([0.3, 1.7], "yes", epsilon=1.0, state=state).answer(SLOPE) == first
+    other = Device([9.0, 9.0], "no", epsilon=1.0, state=state)
+    assert other.answer(SLOPE) == first
+    assert b'"answered before"' in other.answer(LINE)
+
+
+def test_the_answer_is_on_disk_before_it_leaves(tmp_path, monkeypatch):
+    state, synced = tmp_path / "answered", []
+    original = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: (synced.append(handle), original(handle)))
+    said = Device([0.0, 0.0], epsilon=1.0, state=state).answer(LINE)
+    assert json.loads(state.read_bytes())["said"].encode() == said
+    assert len(synced) == 2  # the file and its folder
+    assert [each.name for each in tmp_path.iterdir()] == ["answered"]
+
+
+@pytest.mark.parametrize("step", ["fsync", "link"])
+def test_an_answer_that_cannot_be_kept_does_not_leave(tmp_path, monkeypatch, step):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    device = Device([0.0, 0.0], epsilon=1.0, state=tmp_path / "answered")
+    monkeypatch.setattr(os, step, full)
+    with pytest.raises(OSError, match="No space left"):
         device.answer(LINE)
-    monkeypatch.undo()
-    assert b'"answered before"' in Device([0.0, 0.0], epsilon=1.0, state=state).answer(LINE)
+    assert list(tmp_path.iterdir()) == []
 
 
-class Dies:
-    """A poll during which the power goes."""
+DAMAGED = [b"answered\n", b"", b"{", b"[" * 100_000, b"null", b'{"said": 1}', b"\xff", b'{"a": 1}']
 
-    def __init__(self, state):
-        self.state = state
 
-    def ask(self, question, count):
-        assert self.state.exists()
-        raise KeyboardInterrupt
+@pytest.mark.parametrize("damaged", DAMAGED, ids=range(len(DAMAGED)))
+def test_a_damaged_or_old_state_counts_as_answered(tmp_path, damaged):
+    state = tmp_path / "answered"
+    state.write_bytes(damaged)
+    device = Device([0.0, 0.0], epsilon=1.0, state=state)
+    assert b'"refused": "answered before"' in device.answer(LINE)
+    assert state.read_bytes() == damaged
+
+
+def test_a_state_that_is_no_file(tmp_path):
+    for state in (tmp_path, "/dev/full", "/dev/null"):
+        with pytest.raises(OSError, match="state must be a file"):
+            Device([0.0, 0.0], epsilon=1.0, state=state).answer(LINE)
+
+
+def test_two_names_of_a_state_are_one(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "answered")
+    first = Device([0.3, 1.7], "yes", epsilon=1.0, state=tmp_path / "link").answer(SLOPE)
+    assert (tmp_path / "answered").exists()
+    again = Device([0.3, 1.7], "yes", epsilon=1.0, state=tmp_path / "answered")
+    assert again.answer(SLOPE) == first
 
 
 def test_a_state_that_cannot_be_written_means_no_answer(tmp_path):
@@ -183,38 +270,44 @@ def test_a_state_that_cannot_be_written_means_no_answer(tmp_path):
         device.answer(LINE)
 
 
-def test_it_cannot_be_copied():
-    device = Device([0.0, 0.0], epsilon=1.0)
+def test_it_cannot_be_copied(device):
     for copying in (pickle.dumps, copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="copied"):
             copying(device)
 
 
-def test_its_bits_have_the_law_of_randomised_response():
+@pytest.fixture
+def new(tmp_path):
+    """Devices with a state of their own each."""
+    numbers = itertools.count()
+    return lambda *row, **more: Device(*row, state=tmp_path / f"{next(numbers)}", **more)
+
+
+def test_its_bits_have_the_law_of_randomised_response(new):
     true = Below([0], [1.0]).request(0, 0, 1.0)
     false = Below([0], [-1.0]).request(0, 0, 1.0)
     share = math.e / (1 + math.e)
     for line, chance in ((true, share), (false, 1 - share)):
-        ones = sum(read_reply(Device([0.0], epsilon=2.0).answer(line), 0) for _ in range(400))
+        ones = sum(read_reply(new([0.0], epsilon=2.0).answer(line), 0) for _ in range(400))
         assert binomtest(ones, 400, chance).pvalue > 1e-6
         assert binomtest(ones, 400, 1 - chance).pvalue < 1e-6
 
 
 @pytest.mark.parametrize(("label", "mistake"), [("yes", 0), ("no", 1), (None, 1), ("maybe", 1)])
-def test_labels_of_a_device(label, mistake):
+def test_labels_of_a_device(label, mistake, new):
     line = Mistake(RULE).request(0, agent=1, epsilon=50.0)
-    assert read_reply(Device([3.0, 0.0], label, epsilon=50.0).answer(line), 1) == mistake
+    assert read_reply(new([3.0, 0.0], label, epsilon=50.0).answer(line), 1) == mistake
 
 
-def test_vectors_of_a_device():
+def test_vectors_of_a_device(new):
     question = Slope(RULE)
-    line = Device([3.0, 0.0], "yes", epsilon=1.0).answer(question.request(0, 1, 1.0))
+    line = new([3.0, 0.0], "yes", epsilon=1.0).answer(question.request(0, 1, 1.0))
     vector = question.reply(line, agent=1, epsilon=1.0)
     assert np.linalg.norm(vector) == pytest.approx(BallResponse(1.0, 3).norm)
 
 
 @pytest.mark.parametrize("row", [[None, "x"], [float("nan"), 1e400], [10**400, {}]])
-def test_odd_rows_answer_like_all_others(row):
-    assert b'"answer"' in Device(row, {}, epsilon=1.0).answer(LINE)
+def test_odd_rows_answer_like_all_others(row, new):
+    assert b'"answer"' in new(row, {}, epsilon=1.0).answer(LINE)
     slope = Slope(RULE).request(0, 5, 1.0)
-    assert b'"answer"' in Device(row, [], epsilon=1.0).answer(slope)
+    assert b'"answer"' in new(row, [], epsilon=1.0).answer(slope)

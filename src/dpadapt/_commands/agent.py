@@ -25,17 +25,18 @@ def agent(
         ),
     ],
     epsilon: Annotated[float, typer.Option(help="The most you allow; a larger one is refused.")],
-    label: Annotated[str | None, typer.Option(help="Name of the label in your row.")] = None,
     state: Annotated[
-        Path | None,
-        typer.Option(help="File that remembers that you answered, also after a restart."),
-    ] = None,
+        Path,
+        typer.Option(help="File that keeps your one answer, also for a restart. Never delete it."),
+    ],
+    label: Annotated[str | None, typer.Option(help="Name of the label in your row.")] = None,
 ) -> None:
     """Answer one question about your own row, randomised on your side, and end.
 
     Reads one line from the standard input, writes one line to the standard output; see
-    dpadapt.hybrid.protocol for what they say. A second question is refused. Your row goes nowhere:
-    what leaves is one random bit, or one random direction, that is epsilon-private for any row.
+    dpadapt.hybrid.protocol for what they say. The same question gets the same bytes again, another
+    one is refused. Your row goes nowhere: what leaves is one random bit, or one random direction,
+    that is epsilon-private for any row.
 
     [bold]Example[/]
 
@@ -48,12 +49,12 @@ def answer_one(
     row: Path,
     label: str | None,
     epsilon: float,
-    state: Path | None,
+    state: Path,
     *,
     lines: BinaryIO,
     out: BinaryIO,
 ) -> None:
-    """Answer the first line, refuse a second one, and end."""
+    """Answer the first line, and a second one by the same answer or a refusal, and end."""
     from dpadapt.hybrid.device import Device
     from dpadapt.hybrid.protocol import LONGEST_QUESTION
 
