@@ -1,6 +1,6 @@
 """HybridTilt's default on real people: error beside either side alone and beside no privacy.
 
-    DPADAPT_DATA=... python benchmarks/bench_hybrid_real.py --tasks "wages by age" "votes by race"
+    DPADAPT_DATA=... python -m benchmarks.bench_hybrid_real --tasks "wages by age" "votes by race"
 
 Error in percent on held-out people of the target, mean and standard deviation over splits (seeds);
 delta 1e-6, linear features. "covered": in how many splits the held-out error is at most the
@@ -25,9 +25,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpadapt import Agents, HybridTilt, Private, SubsampleTestReweigh
-from dpadapt.datasets.hybrid_tasks import TASKS, load_task
 from dpadapt.hybrid import NotCertified
 from dpadapt.privacy.agents import NotEnoughAgents
+from reproduce.hybrid.real_tasks import TASKS, load_task
 
 DELTA, MANY = 1e-6, 20_000  # so many agents speak at epsilon 1 only
 ROUNDS = 5

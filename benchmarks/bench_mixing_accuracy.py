@@ -1,6 +1,6 @@
 """AdaMixClassifier's default on real tasks: accuracy beside public data alone and no privacy.
 
-    DPADAPT_DATA=... python benchmarks/bench_mixing_accuracy.py --tasks digits mnist covtype5
+    DPADAPT_DATA=... python -m benchmarks.bench_mixing_accuracy --tasks digits mnist covtype5
 
 Mean and standard deviation over the seeds, in percent; delta 1e-5. Nothing is tuned.
 """
@@ -12,7 +12,7 @@ import argparse
 import numpy as np
 
 from dpadapt import AdaMixClassifier, Private
-from dpadapt.experiments.tasks_004 import TASKS, draw, non_private, public_only
+from reproduce.mixing.tasks import TASKS, draw, non_private, public_only
 
 EPSILONS = (0.25, 0.5, 1.0, 3.0, 8.0)
 

@@ -1,41 +1,92 @@
-"""``dpadapt reproduce``: the experiments of a paper on the screen, and their files."""
+"""The command ``python -m reproduce``: its options, what it shows, and the files it writes."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from dpadapt._commands import screens
-from dpadapt._commands.screens import say, say_note
-from dpadapt.experiments.markdown import write_markdown
-from dpadapt.experiments.page import Paper, run_experiments, write_page
-from dpadapt.experiments.runs import Options
+from dpadapt._commands.screens import plain_errors, say, say_note
 
-__all__ = ["list_figures", "paper_of", "reproduce_paper"]
+from .markdown import write_markdown
+from .page import Paper, run_experiments, write_page
+from .papers import known_papers, paper_of
+from .runs import Options
 
-_PAPERS = ("000", "001", "002", "003", "004")
+__all__ = ["app", "list_figures", "reproduce_paper"]
+
 _RESAMPLED = ("001",)  # whose figures draw private people with replacement
 _QUICK_REPEATS = 2
 
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 
-def paper_of(number: str) -> Paper:
-    """The paper of this number, or an error that lists them."""
-    if number not in _PAPERS:
-        raise ValueError(f"there is no paper {number!r}; there are {', '.join(_PAPERS)}.")
-    paper: Paper = import_module(f"dpadapt.experiments.paper_{number}").PAPER
-    return paper
+
+@app.command(no_args_is_help=True)
+@plain_errors()
+def reproduce(
+    paper: Annotated[str, typer.Argument(help=f"Number or name of the paper: {known_papers()}.")],
+    figure: Annotated[str | None, typer.Option(help="Only this figure; see --list.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for tables, pictures and page.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, max=1000, help="Draws of data and noise.")] = 10,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="At most 2 repeats, fewer settings and steps.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 1,
+    resample: Annotated[
+        bool,
+        typer.Option(
+            "--resample",
+            help="Draw private people with replacement, as paper 001 does: VOIDS the guarantee.",
+        ),
+    ] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Only list the figures.")] = False,
+) -> None:
+    """Run the experiments of a paper again, with ours beside them.
+
+    Writes a table (CSV) and a picture (PNG) for each figure and one page, index.html, that also
+    says what of the paper could not be matched. By default into reproduced/ and the paper's number;
+    figures that are already there and not run again stay. Real data is read from the folder that
+    the environment variable DPADAPT_DATA names.
+
+    [bold]Examples[/]
+
+      python -m reproduce 000 --list
+
+      python -m reproduce 000 --figure 1 --quick
+
+      python -m reproduce 000 --repeats 10 --jobs 2 --out reproduced/000
+
+      python -m reproduce 001 --figure table-1
+
+      python -m reproduce hybrid --figure settings
+    """
+    chosen = paper_of(paper)
+    if listing:
+        list_figures(chosen)
+        return
+    folder = Path("reproduced") / chosen.number if out is None else out
+    reproduce_paper(
+        chosen, figure, folder, repeats=repeats, quick=quick, jobs=jobs, resample=resample
+    )
 
 
-def list_figures(number: str) -> None:
+def list_figures(paper: Paper) -> None:
     """Print what can be run."""
-    paper = paper_of(number)
-    say(f"paper {number}", paper.title)
+    say(f"paper {paper.number}", paper.title)
     for each in paper.experiments:
         say(each.name, each.title)
 
 
 def reproduce_paper(
-    number: str,
+    paper: Paper,
     figure: str | None,
     out: Path,
     *,
@@ -48,9 +99,8 @@ def reproduce_paper(
     import pandas as pd
     from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
-    paper = paper_of(number)
-    if resample and number not in _RESAMPLED:
-        raise ValueError(f"paper {number} draws no private people with replacement.")
+    if resample and paper.number not in _RESAMPLED:
+        raise ValueError(f"paper {paper.number} draws no private people with replacement.")
     chosen = list(paper.experiments) if figure is None else [paper.choose(figure)]
     columns = (BarColumn(bar_width=20), TimeElapsedColumn(), "{task.description}")
     with Progress(*columns, console=screens.console(), transient=True) as bar:

@@ -18,7 +18,7 @@ def write_markdown(paper: Paper, out: Path, path: Path | None = None) -> Path:
     ----------
     paper : Paper
     out : Path
-        Where :func:`~dpadapt.experiments.page.write_page` left tables and pictures.
+        Where :func:`~reproduce.page.write_page` left tables and pictures.
     path : Path, optional
         The page. By default ``index.md`` in that folder; elsewhere the pictures are copied beside
         it, under names that start with its own.
@@ -37,12 +37,12 @@ def write_markdown(paper: Paper, out: Path, path: Path | None = None) -> Path:
         "",
         f"{paper.title}.",
         "",
-        f"    dpadapt reproduce {paper.number} --list",
-        f"    dpadapt reproduce {paper.number} --figure {paper.names[0] if paper.names else '1'}",
-        f"    dpadapt reproduce {paper.number} --repeats 10 --jobs 2     # everything",
+        f"    python -m reproduce {paper.number} --list",
+        f"    python -m reproduce {paper.number} --figure {paper.names[0] if paper.names else '1'}",
+        f"    python -m reproduce {paper.number} --repeats 10 --jobs 2     # everything",
         "",
         "This page is written by the command, from its tables. Real data is read from the folder "
-        "that the environment variable `DPADAPT_DATA` names; `dpadapt.datasets` says which files. "
+        "that the environment variable `DPADAPT_DATA` names; `reproduce/data` says which files. "
         "Set `OPENBLAS_NUM_THREADS=1`: the matrices are small.",
         "",
         "## What is the paper's setting, and what is not",

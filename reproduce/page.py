@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report import _figures
+from dpadapt.report.figures import GREY, STYLE, as_data_uri, blank
 
 from .runs import Options
 
@@ -127,7 +127,7 @@ def run_experiments(experiments: Sequence[Experiment], out: Path, options: Optio
     >>> run_experiments([], Path("."), Options())
     []
     """
-    from dpadapt.datasets.papers import MissingDataError
+    from reproduce.data.files import MissingDataError
 
     out.mkdir(parents=True, exist_ok=True)
     tables: dict[Any, pd.DataFrame] = {}
@@ -165,10 +165,10 @@ def write_page(paper: Paper, out: Path) -> Path:
         if source.exists():
             table = pd.read_csv(source)
             summary, figure = each.summarise(table), each.draw(table)
-            with matplotlib.rc_context(_figures._STYLE):
+            with matplotlib.rc_context(STYLE):
                 figure.savefig(out / f"{each.file}.png", dpi=_DPI, bbox_inches="tight")
             section |= {
-                "picture": _figures.as_data_uri(figure),
+                "picture": as_data_uri(figure),
                 "findings": each.findings(table),
                 "columns": list(summary.columns),
                 "rows": summary.astype(str).values.tolist(),
@@ -198,17 +198,10 @@ def panels(width: float, height: float, rows: int, columns: int) -> tuple[Figure
     >>> axes.shape
     (2, 2)
     """
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(_figures._STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        return figure, figure.subplots(rows, columns, squeeze=False)
+    return blank(width, height, rows=rows, columns=columns, squeeze=False)
 
 
-def finish(
-    figure: Figure, grid: Any, note: str, columns: int = 5, colour: str = _figures.GREY
-) -> None:
+def finish(figure: Figure, grid: Any, note: str, columns: int = 5, colour: str = GREY) -> None:
     """One legend for all panels, and the note of what is not the paper's.
 
     Examples

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .papers import data_file
+from .files import data_file
 
 __all__ = ["KINDS", "Reviews", "load_reviews"]
 

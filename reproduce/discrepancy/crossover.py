@@ -18,9 +18,9 @@ from dpadapt.discrepancy.minimisation import discrepancy, minimise_discrepancy
 from dpadapt.discrepancy.moments import release_second_moment
 from dpadapt.discrepancy.parameters import PublicFacts, frank_wolfe_parameters
 from dpadapt.privacy import Cleaning, Private, SecondMoment
+from reproduce.runs import Options, run_cells
 
-from .data_000 import figure_data
-from .runs import Options, run_cells
+from .data import figure_data
 
 if TYPE_CHECKING:
     import pandas as pd

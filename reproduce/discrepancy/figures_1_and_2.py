@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from dpadapt.report._figures import BLUE, GREY, INK, ORANGE, _title
-
-from .page import panels
+from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from reproduce.page import panels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -161,7 +160,7 @@ def draw_figure(table: pd.DataFrame, column: str) -> Figure:
                 elinewidth=1,
             )
         name = "ε" if fixed == "epsilon" else "n"
-        _title(axes, f"{name} = {value:g}")
+        set_title(axes, f"{name} = {value:g}")
         axes.set(xlabel="private rows n" if along == "n" else "ε asked for", xscale="log")
         axes.set(ylabel=_NAMES[column], yscale="log")
         ticks = sorted(set(part[along]))
@@ -246,7 +245,7 @@ def draw_crossover(table: pd.DataFrame) -> Figure:
             )
         axes.axvline((n * epsilon) ** (4 / 3), color=GREY, lw=0.8)
         axes.set(xscale="log", ylim=(0, None), xlabel="columns d", xlim=(7, 2900))
-        _title(axes, f"n = {n}, ε = {epsilon:.2g}")
+        set_title(axes, f"n = {n}, ε = {epsilon:.2g}")
     grid.flat[0].set_ylabel(_NAMES["discrepancy"])
     handles, labels = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)

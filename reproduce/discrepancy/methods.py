@@ -32,9 +32,9 @@ from dpadapt.discrepancy.single_stage import AdaptationObjective, SingleStage
 from dpadapt.discrepancy.smoothing import Softmax
 from dpadapt.discrepancy.variable_projection import variable_projection
 from dpadapt.privacy import Cleaning, Private, SecondMoment
+from reproduce.runs import Options, run_cells
 
-from .data_000 import FigureData, figure_data
-from .runs import Options, run_cells
+from .data import FigureData, figure_data
 
 if TYPE_CHECKING:
     import pandas as pd

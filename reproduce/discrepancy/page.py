@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from .crossover_000 import run_crossover
-from .drawing_000 import (
+from reproduce.page import Experiment, Paper
+
+from .crossover import run_crossover
+from .figures_1_and_2 import (
     crossover_findings,
     draw_crossover,
     draw_errors,
@@ -15,9 +17,8 @@ from .drawing_000 import (
     summarise,
     summarise_figure,
 )
-from .figures_000 import RADIUS, RIDGE, TEST_ROWS, run_figures
-from .page import Experiment, Paper
-from .real_000 import run_gas, run_wind
+from .methods import RADIUS, RIDGE, TEST_ROWS, run_figures
+from .wind_and_gas import run_gas, run_wind
 
 __all__ = ["PAPER"]
 

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.datasets.papers import ShiftedData, load_gas, load_wind
 from dpadapt.discrepancy import AdaptationWarning, DiscrepancyRegressor
 from dpadapt.discrepancy.minimisation import minimise_discrepancy
 from dpadapt.discrepancy.second_stage import weighted_ridge
 from dpadapt.privacy import Private
-
-from .runs import Options, run_cells
+from reproduce.data.shifted import ShiftedData, load_gas, load_wind
+from reproduce.runs import Options, run_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,7 +169,7 @@ def run_wind(options: Options) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from dpadapt.datasets.papers import MissingDataError
+    >>> from reproduce.data.files import MissingDataError
     >>> try:
     ...     found = "method" in run_wind(Options(repeats=1, quick=True))
     ... except MissingDataError:
@@ -186,7 +185,7 @@ def run_gas(options: Options) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from dpadapt.datasets.papers import MissingDataError
+    >>> from reproduce.data.files import MissingDataError
     >>> try:
     ...     found = "method" in run_gas(Options(repeats=1, quick=True))
     ... except MissingDataError:

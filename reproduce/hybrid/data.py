@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .populations_003 import Bimodal, Correlated, Population, Shifted, Shrunk, SkewedBits
+from .populations import Bimodal, Correlated, Population, Shifted, Shrunk, SkewedBits
 
 __all__ = ["SETTINGS", "Setting", "draw_setting"]
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpadapt.datasets.paper_003 import draw_setting
-from dpadapt.report._figures import INK, _title
+from dpadapt.report.figures import INK, set_title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
+from reproduce.style import mean_and_spread
 
-from .methods_003 import AGENTS, CURATOR, OPEN, OURS, SCHEDULE, Draw, run_method
-from .page import finish, panels
-from .runs import Options, Rows, run_cells
-from .style import mean_and_spread
-from .style_003 import STYLES
+from .data import draw_setting
+from .methods import AGENTS, CURATOR, OPEN, OURS, SCHEDULE, Draw, run_method
+from .style import STYLES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +178,7 @@ def draw_settings(table: pd.DataFrame) -> Figure:
     axes.set_xticks([0.1, 0.3, 1, 3, 10, 30, 100], ["0.1", "0.3", "1", "3", "10", "30", "100"])
     axes.minorticks_off()
     axes.set_ylim(-0.6, len(names) - 0.4)
-    _title(axes, "One default on every setting; dashed: what counts as success")
+    set_title(axes, "One default on every setting; dashed: what counts as success")
     finish(figure, grid, "Only EASY is in the paper. δ = 1e-4; n, agents, ε in the table.", 3)
     return figure
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpadapt.report._figures import GREY, INK, _title
+from dpadapt.report.figures import GREY, INK, set_title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
+from reproduce.style import mean_and_spread
 
-from .methods_003 import CURATOR, FIXED, OURS, SCHEDULE, Draw, run_method
-from .page import finish, panels
-from .runs import Options, Rows, run_cells
-from .style import mean_and_spread
-from .style_003 import curve, shades, size_axis
+from .methods import CURATOR, FIXED, OURS, SCHEDULE, Draw, run_method
+from .style import curve, shades, size_axis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -152,11 +152,11 @@ def draw_private(table: pd.DataFrame) -> Figure:
     )  # fmt: skip
     loss.set(ylabel="loss on T (%)", ylim=(0, None))
     size_axis(loss, [5e3, 5e4, 5e5, 5e6, 5e7, PAPER_ROWS])
-    _title(loss, "(a) loss on T of what is returned")
+    set_title(loss, "(a) loss on T of what is returned")
     rounds.set(ylabel=f"rounds (at most {ROUNDS})", ylim=(0, ROUNDS + 1))
     rounds.set_yticks([1, 5, 10, 15, 20])
     size_axis(rounds, sorted(fits["n"].unique()))
-    _title(rounds, "(b) rounds until it halts")
+    set_title(rounds, "(b) rounds until it halts")
     paths = table[table["method"] == SCHEDULE]
     sizes = sorted(paths["n"].unique())
     for n, colour in zip(sizes, shades(len(sizes)), strict=True):
@@ -170,7 +170,7 @@ def draw_private(table: pd.DataFrame) -> Figure:
     along.axhline(200 * ALPHA, color=INK, ls="--", lw=1.2)
     along.set(xlabel="round", ylabel="loss on T (%)", ylim=(0, 70), xlim=(0.5, ROUNDS + 0.5))
     along.set_xticks([1, 5, 10, 15, 20])
-    _title(along, "(c) along the run, density schedule")
+    set_title(along, "(c) along the run, density schedule")
     finish(figure, grid, f"Not the paper's: {CAVEAT}; n from 5,000 instead of 324.7 million.", 4)
     return figure
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from dpadapt.hybrid import Agents, NotCertified, SGDLearner, SubsampleTestReweigh
 from dpadapt.privacy import Private
-from dpadapt.report._figures import BLUE, INK, ORANGE, _title
+from dpadapt.report.figures import BLUE, INK, ORANGE, set_title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
+from reproduce.style import mean_and_spread
 
-from .methods_003 import Draw, common_arguments
-from .page import finish, panels
-from .private_003 import ALPHA, BATCH, DELTA, EPSILON, PAPER_ROWS, PAPER_STEPS, along_the_run
-from .runs import Options, Rows, run_cells
-from .sizes_003 import true_epsilon
-from .style import mean_and_spread
-from .style_003 import shades, size_axis
+from .figure_3 import ALPHA, BATCH, DELTA, EPSILON, PAPER_ROWS, PAPER_STEPS, along_the_run
+from .methods import Draw, common_arguments
+from .sample_sizes import true_epsilon
+from .style import shades, size_axis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -158,9 +158,9 @@ def draw_descent(table: pd.DataFrame) -> Figure:
         axes.set(xlabel="R, steps of a round", ylim=(0, None))
     loss.axhline(200 * ALPHA, color=INK, ls="--", lw=1.2, label="2α")
     loss.set(ylabel="loss on T (%)")
-    _title(loss, "(a) loss on T")
+    set_title(loss, "(a) loss on T")
     rounds.set(ylabel=f"rounds (at most {ROUNDS})", ylim=(0, ROUNDS + 1))
-    _title(rounds, "(b) rounds until it halts")
+    set_title(rounds, "(b) rounds until it halts")
     for count, colour in zip(steps, shades(len(steps)), strict=True):
         path = 100 * table[table["steps"] == count].groupby("round")["loss"].mean()
         along.plot(path.index, path, color=colour, marker=".", lw=1.4, label="_")
@@ -170,7 +170,7 @@ def draw_descent(table: pd.DataFrame) -> Figure:
     )  # fmt: skip
     along.axhline(200 * ALPHA, color=INK, ls="--", lw=1.2)
     along.set(xlabel="round", ylabel="loss on T (%)", ylim=(0, 60), xlim=(0.5, ROUNDS + 0.5))
-    _title(along, "(c) along the run, until it halts")
+    set_title(along, "(c) along the run, until it halts")
     finish(figure, grid, f"Not the paper's: {CAVEAT}.")
     return figure
 

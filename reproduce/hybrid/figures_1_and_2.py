@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.datasets.paper_003 import draw_setting
 from dpadapt.hybrid.non_private import non_private_subsample_test_reweigh
-from dpadapt.report._figures import BLUE, GREY, INK, ORANGE, _title
+from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
+from reproduce.style import mean_and_spread
 
-from .learners_003 import BoxedHinge, HardMargin, subsample_size
-from .page import finish, panels
-from .runs import Options, Rows, run_cells
-from .style import mean_and_spread
-from .style_003 import shades
+from .data import draw_setting
+from .learners import BoxedHinge, HardMargin, subsample_size
+from .style import shades
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ class Design:
     Parameters
     ----------
     setting : str
-        Of :data:`~dpadapt.datasets.paper_003.SETTINGS`.
+        Of :data:`~reproduce.hybrid.data.SETTINGS`.
     sizes : tuple of int
         n.
     rate : float
@@ -221,7 +221,7 @@ def _draw(design: Design, table: pd.DataFrame) -> Figure:
         label="paper: all runs halt",
     )  # fmt: skip
     loss.set(xlabel="n (thousands)", ylabel="loss on T (%)", ylim=(0, None))
-    _title(loss, "(a) loss on T of what is returned")
+    set_title(loss, "(a) loss on T of what is returned")
     done = ends[ends["halted"]]
     if len(done):
         found = done.groupby("n")["round"]
@@ -237,7 +237,7 @@ def _draw(design: Design, table: pd.DataFrame) -> Figure:
         xlabel="n (thousands)", ylabel="rounds × rate / (α/8)", ylim=(0, None),
         xlim=loss.get_xlim(),
     )  # fmt: skip
-    _title(rounds, "(b) rounds until it halts")
+    set_title(rounds, "(b) rounds until it halts")
     rounds.set_ylim(0, 1.3 * rounds.get_ylim()[1])
     rounds.annotate(
         f"{design.rate / PAPER_RATE:.0f} rounds of the paper count as one of\nours; runs that do "
@@ -257,7 +257,7 @@ def _draw(design: Design, table: pd.DataFrame) -> Figure:
     along.set(xlabel="round", ylabel="loss on T (%)", yscale="log", ylim=(1, 100))
     along.set_yticks([1, 2, 5, 10, 20, 50], ["1", "2", "5", "10", "20", "50"])
     along.minorticks_off()
-    _title(along, "(c) along the run, until it halts")
+    set_title(along, "(c) along the run, until it halts")
     finish(figure, grid, f"Not the paper's: {design.caveat}; {_REPEATS} repeats at most, not 50.")
     return figure
 

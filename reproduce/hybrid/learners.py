@@ -65,7 +65,7 @@ class HardMargin:
 
     def __call__(self, X: Array, y: Array, weights: Array) -> Rule:
         """A rule from weighted rows."""
-        from ._ascent_003 import ascend
+        from .ascent import ascend
 
         drawn = self.rng.multinomial(self.draws, weights) > 0
         kept = drawn[self._set]

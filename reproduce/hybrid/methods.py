@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.datasets.paper_003 import Setting, draw_setting
 from dpadapt.hybrid import Agents, HybridTilt, NotCertified, SubsampleTestReweigh
 from dpadapt.privacy import Private
+
+from .data import Setting, draw_setting
 
 __all__ = ["METHODS", "Draw", "Outcome", "common_arguments", "run_method"]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from .descent_003 import descent_findings, draw_descent, run_descent, summarise_descent
-from .page import Experiment, Paper
-from .parity_003 import draw_parity, parity_findings, run_parity, summarise_parity
-from .private_003 import draw_private, private_findings, run_private, summarise_private
-from .reweighing_003 import (
+from reproduce.page import Experiment, Paper
+
+from .every_setting import draw_settings, run_settings, setting_findings, summarise_settings
+from .figure_3 import draw_private, private_findings, run_private, summarise_private
+from .figure_3_by_steps import descent_findings, draw_descent, run_descent, summarise_descent
+from .figures_1_and_2 import (
     draw_ellipse,
     draw_hyperplane,
     ellipse_findings,
@@ -16,8 +17,8 @@ from .reweighing_003 import (
     summarise_ellipse,
     summarise_hyperplane,
 )
-from .settings_003 import draw_settings, run_settings, setting_findings, summarise_settings
-from .sizes_003 import draw_sizes, run_sizes, size_findings, summarise_sizes
+from .parity import draw_parity, parity_findings, run_parity, summarise_parity
+from .sample_sizes import draw_sizes, run_sizes, size_findings, summarise_sizes
 
 __all__ = ["PAPER"]
 

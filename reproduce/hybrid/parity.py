@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.datasets.paper_003 import draw_setting
-from dpadapt.datasets.populations_003 import SkewedBits
 from dpadapt.hybrid import Agents, NotCertified, ParityLearner, SubsampleTestReweigh
 from dpadapt.hybrid.parity import parity_rows
 from dpadapt.privacy import Private
-from dpadapt.report._figures import BLUE, GREY, ORANGE, _title
+from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
 
-from .page import finish, panels
-from .runs import Options, Rows, run_cells
-from .style_003 import GREEN, size_axis
+from .data import draw_setting
+from .populations import SkewedBits
+from .style import GREEN, size_axis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -178,7 +178,7 @@ def draw_parity(table: pd.DataFrame) -> Figure:
     size_axis(axes, [1e3, 2e3, 4e3, 16e3, 1e5, 1e6])
     axes.set(ylabel="runs that find the secret (%)", ylim=(-4, 106), xlim=(800, 3e6))
     axes.tick_params(axis="x", labelsize=8)
-    _title(axes, f"A parity of {DIMENSION} bits at ε = 1, one round")
+    set_title(axes, f"A parity of {DIMENSION} bits at ε = 1, one round")
     finish(figure, grid, f"Dashed: n of the theorem for the first source. {CAVEAT.capitalize()}.")
     return figure
 

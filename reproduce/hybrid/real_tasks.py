@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .papers import MissingDataError, data_file
-from .wages import load_wages
+from dpadapt.datasets import load_wages
+from reproduce.data.files import MissingDataError, data_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -208,7 +208,7 @@ def _reviews(source: str, target: str) -> HybridTask:
     """Good review or bad, from topics of reviews of films."""
     from sklearn.decomposition import TruncatedSVD
 
-    from .reviews import load_reviews
+    from reproduce.data.reviews import load_reviews
 
     topics = TruncatedSVD(_TOPICS, random_state=0).fit(load_reviews("dvd").words)
     mine, theirs = (load_reviews(kind) for kind in (source, target))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.datasets.paper_003 import draw_setting
 from dpadapt.hybrid.parity import parity_rows
 from dpadapt.hybrid.sample_sizes import (
     sizes_of_algorithm_1,
@@ -14,12 +13,13 @@ from dpadapt.hybrid.sample_sizes import (
 )
 from dpadapt.privacy import compose_epsilon
 from dpadapt.privacy.events import OneDrawGaussianEvent
-from dpadapt.report._figures import BLUE, GREY, ORANGE, _title
+from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
 
-from . import parity_003, private_003, reweighing_003
-from .methods_003 import SCHEDULE
-from .page import finish, panels
-from .runs import Options, Rows, run_cells
+from . import figure_3, figures_1_and_2, parity
+from .data import draw_setting
+from .methods import SCHEDULE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,7 @@ __all__ = ["draw_sizes", "size_findings", "summarise_sizes"]
 
 # the paper's private run: T is not stated; it is the one with which n fits R = 50 million
 PAPER_ROUNDS = 997
-PAPER_DENSITY = private_003.ALPHA / (4 * 1.352)
+PAPER_DENSITY = figure_3.ALPHA / (4 * 1.352)
 PAPER_VARIANCE = 20.0
 BOUND_OF_FIGURE_2 = 15e12  # that the paper prints
 _DRAWS = 1_000
@@ -44,10 +44,10 @@ def true_epsilon(n: int) -> float:
     >>> round(true_epsilon(324_700_000), 3)
     0.059
     """
-    steps = private_003.PAPER_STEPS[0] * PAPER_ROUNDS
+    steps = figure_3.PAPER_STEPS[0] * PAPER_ROUNDS
     rate = 1 / (PAPER_DENSITY * n)
     event = OneDrawGaussianEvent("descent", 1.0, PAPER_VARIANCE**0.5, rate=rate, count=steps)
-    return float(compose_epsilon([event], private_003.DELTA))
+    return float(compose_epsilon([event], figure_3.DELTA))
 
 
 def _least(spent: Callable[[int], float], allowed: float, low: int, high: int) -> int:
@@ -60,8 +60,8 @@ def _least(spent: Callable[[int], float], allowed: float, low: int, high: int) -
 
 def _hyperplane() -> dict[str, Any]:
     chi2 = draw_setting("figure 1").population.chi2
-    found = sizes_of_algorithm_1(alpha=reweighing_003.ALPHA, beta=0.05, chi2=chi2, dimension=501)
-    sizes = reweighing_003.HYPERPLANE.sizes
+    found = sizes_of_algorithm_1(alpha=figures_1_and_2.ALPHA, beta=0.05, chi2=chi2, dimension=501)
+    sizes = figures_1_and_2.HYPERPLANE.sizes
     return {
         "printed": found.rows,
         "rounds": found.rounds,
@@ -73,8 +73,8 @@ def _hyperplane() -> dict[str, Any]:
 
 def _ellipse() -> dict[str, Any]:
     chi2 = draw_setting("figure 2").population.chi2
-    found = sizes_of_algorithm_1(alpha=reweighing_003.ALPHA, beta=_BETA, chi2=chi2, dimension=201)
-    sizes = reweighing_003.ELLIPSE.sizes
+    found = sizes_of_algorithm_1(alpha=figures_1_and_2.ALPHA, beta=_BETA, chi2=chi2, dimension=201)
+    sizes = figures_1_and_2.ELLIPSE.sizes
     return {
         "printed": found.rows,
         "rounds": found.rounds,
@@ -86,10 +86,10 @@ def _ellipse() -> dict[str, Any]:
 
 def _known() -> dict[str, Any]:
     return {
-        "alpha": private_003.ALPHA,
+        "alpha": figure_3.ALPHA,
         "beta": _BETA,
-        "epsilon": private_003.EPSILON,
-        "delta": private_003.DELTA,
+        "epsilon": figure_3.EPSILON,
+        "delta": figure_3.DELTA,
         "chi2": draw_setting("EASY").population.chi2,
     }
 
@@ -110,25 +110,25 @@ def _any_learner() -> dict[str, Any]:
 def _theorem() -> dict[str, Any]:
     printed = sizes_of_algorithm_4(**_known(), dimension=9, calibration="paper")
     repaired = sizes_of_algorithm_4(**_known(), dimension=9)
-    sizes = private_003._SIZES[SCHEDULE]
+    sizes = figure_3._SIZES[SCHEDULE]
     return {
         "printed": printed.rows,
         "repaired": repaired.rows,
         "rounds": printed.rounds,
         "agents_printed": printed.agents_per_round,
-        "agents_repaired": private_003.BATCH,
+        "agents_repaired": figure_3.BATCH,
         "used_low": sizes[0],
         "used_high": sizes[-1],
         "note": f"L D = 1; {printed.steps:,} steps a round. Runs here: density schedule, whole "
-        f"gradients, {private_003.ROUNDS} rounds, batches of {private_003.BATCH:,} agents",
+        f"gradients, {figure_3.ROUNDS} rounds, batches of {figure_3.BATCH:,} agents",
     }
 
 
 def _paper_run() -> dict[str, Any]:
-    most = private_003.PAPER_ROWS
+    most = figure_3.PAPER_ROWS
     return {
         "printed": most,
-        "repaired": _least(true_epsilon, private_003.EPSILON, most // 10, most),
+        "repaired": _least(true_epsilon, figure_3.EPSILON, most // 10, most),
         "rounds": PAPER_ROUNDS,
         "note": f"R = 50 million, T = {PAPER_ROUNDS}: certified epsilon {true_epsilon(most):.3f} "
         "at the paper's n, where it claims 0.5",
@@ -136,14 +136,14 @@ def _paper_run() -> dict[str, Any]:
 
 
 def _parity() -> dict[str, Any]:
-    known = (parity_003.DIMENSION, draw_setting("parity").population.chi2)
-    budget = (parity_003.EPSILON, parity_003.BETA)
+    known = (parity.DIMENSION, draw_setting("parity").population.chi2)
+    budget = (parity.EPSILON, parity.BETA)
     return {
-        "printed": parity_003.printed_rows(*known, *budget),
+        "printed": parity.printed_rows(*known, *budget),
         "repaired": parity_rows(*known, *budget).total,
         "rounds": 1,
-        "used_low": parity_003._SIZES[0],
-        "used_high": parity_003._SIZES[-1],
+        "used_low": parity._SIZES[0],
+        "used_high": parity._SIZES[-1],
         "note": "chi^2 + 1 = 1.9; rows kept with chance tanh(1/2) instead of 1/4",
     }
 
@@ -228,7 +228,7 @@ def draw_sizes(table: pd.DataFrame) -> Figure:
         axes.plot(line["printed"], place, "s", color=ORANGE, ms=7, label="as printed")
     axes.set_yticks(list(places), list(table["what"]))
     axes.set(xscale="log", xlabel="rows of the curator (n)", ylim=(-0.6, len(table) - 0.4))
-    _title(axes, "Rows that the theorems ask for, and rows of the runs here")
+    set_title(axes, "Rows that the theorems ask for, and rows of the runs here")
     finish(figure, grid, "Theorems are worst cases; runs here stop by a test, not by a theorem.")
     return figure
 

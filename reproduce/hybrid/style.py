@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report._figures import BLUE, INK, ORANGE
+from dpadapt.report.figures import BLUE, INK, ORANGE
+from reproduce.style import band
 
-from .methods_003 import AGENTS, CURATOR, FIXED, OPEN, OURS, SCHEDULE
-from .style import band
+from .methods import AGENTS, CURATOR, FIXED, OPEN, OURS, SCHEDULE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +48,7 @@ def curve(axes: Axes, lines: pd.DataFrame, by: str, value: str, label: str) -> N
     Examples
     --------
     >>> import pandas as pd
-    >>> from .page import panels
+    >>> from reproduce.page import panels
     >>> axes = panels(4, 3, 1, 1)[1].flat[0]
     >>> curve(axes, pd.DataFrame({"n": [1, 2], "error": [0.2, 0.1]}), "n", "error", CURATOR)
     >>> len(axes.lines)
@@ -63,7 +63,7 @@ def size_axis(axes: Axes, sizes: Sequence[float]) -> None:
 
     Examples
     --------
-    >>> from .page import panels
+    >>> from reproduce.page import panels
     >>> axes = panels(4, 3, 1, 1)[1].flat[0]
     >>> size_axis(axes, [5_000, 324_700_000])
     >>> [each.get_text() for each in axes.get_xticklabels()]

@@ -16,10 +16,9 @@ import numpy as np
 
 from dpadapt.kernels.tdil import Rounds
 from dpadapt.privacy import Private
-from dpadapt.report._figures import BLUE, GREY, ORANGE, _title
-
-from .page import panels
-from .runs import Options, Rows, run_cells
+from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
+from reproduce.page import panels
+from reproduce.runs import Options, Rows, run_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -193,7 +192,7 @@ def draw_break(table: pd.DataFrame) -> Figure:
     axes.set(xscale="log", yscale="log", xlabel="private rows n", ylabel="δ at ε = 1")
     axes.set_xticks(list(table["n"].unique()), [f"{n:,}" for n in table["n"].unique()])
     axes.minorticks_off()
-    _title(axes, "one label flipped: what Algorithm 3 gives away")
+    set_title(axes, "one label flipped: what Algorithm 3 gives away")
     axes.legend(frameon=False, fontsize=9, loc="lower right", bbox_to_anchor=(1.0, 0.08))
     return figure
 

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .paper_004 import ClassData, load_covertype
-from .papers import data_file
-from .reviews import KINDS
+from reproduce.data.classes import ClassData, load_covertype
+from reproduce.data.files import data_file
+from reproduce.data.reviews import KINDS
 
 __all__ = ["Texts", "hashed_words", "load_cover", "load_review_texts"]
 

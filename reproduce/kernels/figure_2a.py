@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.datasets.paper_002 import load_cover
-from dpadapt.report._figures import _title
+from dpadapt.report.figures import set_title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
 
-from .methods_002 import (
+from .data import load_cover
+from .methods import (
     ASKED,
     LINEAR,
     MAJORITY,
@@ -24,9 +26,7 @@ from .methods_002 import (
     fit_released,
     plain,
 )
-from .page import finish, panels
-from .runs import Options, Rows, run_cells
-from .style_002 import budget_axis, curve, pivot
+from .style import budget_axis, curve, pivot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,7 +151,7 @@ def draw_cover(table: pd.DataFrame) -> Figure:
         for method in dict.fromkeys(part["method"]):
             curve(axes, part[part["method"] == method], "epsilon", "accuracy", method)
         budget_axis(axes, sorted(part["epsilon"].dropna().unique()), "accuracy (%)")
-        _title(axes, f"{TITLES[data]} (n = {part['n'].iloc[0]:,})")
+        set_title(axes, f"{TITLES[data]} (n = {part['n'].iloc[0]:,})")
     finish(
         figure,
         grid,

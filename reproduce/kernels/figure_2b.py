@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt.baselines import ObjectivePerturbationRegressor
-from dpadapt.datasets.paper_002 import Texts, hashed_words, load_review_texts
 from dpadapt.kernels import KernelRegressor
 from dpadapt.privacy import Private
-from dpadapt.report._figures import _title
+from dpadapt.report.figures import set_title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
 
-from .methods_002 import DELTA, NO_NOISE, NO_PRIVACY, OURS, PRINTED_TDDL
-from .page import finish, panels
-from .runs import Options, Rows, run_cells
-from .style_002 import budget_axis, curve, pivot
+from .data import Texts, hashed_words, load_review_texts
+from .methods import DELTA, NO_NOISE, NO_PRIVACY, OURS, PRINTED_TDDL
+from .style import budget_axis, curve, pivot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,7 +144,7 @@ def draw_reviews(table: pd.DataFrame) -> Figure:
     for method in dict.fromkeys(table["method"]):
         curve(axes, table[table["method"] == method], "epsilon", "error", method)
     budget_axis(axes, sorted(table["epsilon"].dropna().unique()), "root mean squared error")
-    _title(axes, f"reviews, 262,144 columns (n = {table['n'].iloc[0]:,})")
+    set_title(axes, f"reviews, 262,144 columns (n = {table['n'].iloc[0]:,})")
     finish(figure, grid, "Not the paper's data (KDD Cup 2010). Bands: one standard deviation.", 3)
     return figure
 

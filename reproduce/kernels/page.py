@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .break_002 import break_findings, draw_break, run_break, summarise_break
-from .cover_002 import cover_findings, draw_cover, run_cover, summarise_cover
-from .page import Experiment, Paper
-from .questions_002 import draw_questions, question_findings, run_questions, summarise_questions
-from .reviews_002 import draw_reviews, review_findings, run_reviews, summarise_reviews
-from .synthetic_002 import (
+from reproduce.page import Experiment, Paper
+
+from .algorithm_3 import break_findings, draw_break, run_break, summarise_break
+from .figure_2a import cover_findings, draw_cover, run_cover, summarise_cover
+from .figure_2b import draw_reviews, review_findings, run_reviews, summarise_reviews
+from .questions import draw_questions, question_findings, run_questions, summarise_questions
+from .synthetic import (
     draw_synthetic,
     run_synthetic,
     summarise_synthetic,

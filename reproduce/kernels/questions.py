@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from dpadapt.report.figures import set_title
 
 from dpadapt.kernels.losses import Logistic
 from dpadapt.kernels.tddl import composed_epsilon
 from dpadapt.privacy import calibrate, gaussian_mu
 from dpadapt.privacy.events import LaplaceEvent
 from dpadapt.privacy.machine_constants import PINPConstants, Setting, SparseVectorConstants
-from dpadapt.report._figures import _title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
+from reproduce.style import mean_and_spread
 
-from .methods_002 import ASKED, DELTA, OURS, PRINTED_PINP, PRINTED_TDDL, ask, fit_released, plain
-from .page import finish, panels
-from .runs import Options, Rows, run_cells
-from .style import mean_and_spread
-from .style_002 import curve
-from .synthetic_002 import draw_task
+from .methods import ASKED, DELTA, OURS, PRINTED_PINP, PRINTED_TDDL, ask, fit_released, plain
+from .style import curve
+from .synthetic import draw_task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -184,7 +184,7 @@ def draw_questions(table: pd.DataFrame) -> Figure:
         axes.axhline(table["score"].mean(), color="#999999", lw=1, ls="--", zorder=0,
                      label="root mean square of the scores themselves")  # fmt: skip
         axes.set_ylabel("in units of the score")
-        _title(axes, title)
+        set_title(axes, title)
     finish(figure, grid, "Not in the paper: made-up rows, n = 4,000, ε = 1, δ = 10⁻⁶.", columns=3)
     return figure
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report._figures import BLUE, GREY, INK, ORANGE
+from dpadapt.report.figures import BLUE, GREY, INK, ORANGE
+from reproduce.style import band, mean_and_spread
 
-from .methods_002 import (
+from .methods import (
     LINEAR,
     MAJORITY,
     NO_PRIVACY,
@@ -17,7 +18,6 @@ from .methods_002 import (
     PRINTED_SVM,
     PRINTED_TDDL,
 )
-from .style import band, mean_and_spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -90,7 +90,7 @@ def curve(axes: Axes, lines: pd.DataFrame, by: str, value: str, label: str) -> N
     Examples
     --------
     >>> import pandas as pd
-    >>> from .page import panels
+    >>> from reproduce.page import panels
     >>> axes = panels(4, 3, 1, 1)[1].flat[0]
     >>> lines = pd.DataFrame({"epsilon": [0.1, 1.0], "accuracy": [50.0, 60.0]})
     >>> curve(axes, lines, "epsilon", "accuracy", "dpadapt")
@@ -111,7 +111,7 @@ def budget_axis(axes: Axes, budgets: Sequence[float], name: str) -> None:
 
     Examples
     --------
-    >>> from .page import panels
+    >>> from reproduce.page import panels
     >>> axes = panels(4, 3, 1, 1)[1].flat[0]
     >>> budget_axis(axes, [0.1, 1.0], "accuracy (%)")
     >>> axes.get_xscale()

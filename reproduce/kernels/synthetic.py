@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.kernels.features import PolynomialFeatures
-from dpadapt.report._figures import _title
+from dpadapt.report.figures import set_title
+from reproduce.page import finish, panels
+from reproduce.runs import Options, Rows, run_cells
 
-from .methods_002 import MAJORITY, NO_PRIVACY, OURS, Split, fit_released, plain
-from .page import finish, panels
-from .runs import Options, Rows, run_cells
-from .style_002 import budget_axis, curve, pivot
+from .methods import MAJORITY, NO_PRIVACY, OURS, Split, fit_released, plain
+from .style import budget_axis, curve, pivot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -133,7 +133,7 @@ def draw_synthetic(table: pd.DataFrame) -> Figure:
         for method in dict.fromkeys(part["method"]):
             curve(axes, part[part["method"] == method], "epsilon", "accuracy", method)
         budget_axis(axes, sorted(part["epsilon"].dropna().unique()), "accuracy (%)")
-        _title(axes, "the default penalty" if penalty == "default" else f"λ = {penalty}")
+        set_title(axes, "the default penalty" if penalty == "default" else f"λ = {penalty}")
     for axes in grid.flat:
         axes.set_ylim(
             min(each.get_ylim()[0] for each in grid.flat),

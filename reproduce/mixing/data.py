@@ -6,17 +6,15 @@ as published; who is public, and what is scaled, is the experiments' affair.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from .papers import data_file, gas_batch
-from .reviews import KINDS, load_reviews
+from reproduce.data.classes import ClassData
+from reproduce.data.files import data_file
+from reproduce.data.reviews import KINDS, load_reviews
+from reproduce.data.shifted import gas_batch
 
 __all__ = [
-    "ClassData",
-    "load_covertype",
     "load_digit_pixels",
     "load_gas_kinds",
     "load_mnist",
@@ -31,25 +29,6 @@ Codes = NDArray[np.int64]
 _BATCHES = (1, 2, 3, 4, 5, 6, 8, 9)
 _TRAINING = 2000  # first rows of each kind of reviews: the published training part
 _FOLDERS = {"googlenet": "googlenet1024", "surf": "surf"}
-
-
-class ClassData(NamedTuple):
-    """Rows and classes.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n, d)
-    y : ndarray of shape (n,)
-        Codes, from 0 on.
-
-    Examples
-    --------
-    >>> ClassData(np.eye(2), np.array([0, 1])).y.tolist()
-    [0, 1]
-    """
-
-    X: Array
-    y: Codes
 
 
 def load_digit_pixels() -> ClassData:
@@ -126,7 +105,7 @@ def load_review_directions(kind: str, directions: int = 100) -> tuple[ClassData,
 
     Parameters
     ----------
-    kind : one of ``dpadapt.datasets.reviews.KINDS``
+    kind : one of ``reproduce.data.reviews.KINDS``
     directions : int, default=100
 
     Returns
@@ -156,22 +135,6 @@ def load_review_directions(kind: str, directions: int = 100) -> tuple[ClassData,
         ClassData(rows[:_TRAINING], codes[:_TRAINING]),
         ClassData(rows[_TRAINING:], codes[_TRAINING:]),
     )
-
-
-def load_covertype() -> ClassData:
-    """Cover of 15,120 patches of forest (2,160 of each of seven classes), 54 columns.
-
-    Examples
-    --------
-    >>> import os
-    >>> if "DPADAPT_DATA" in os.environ:
-    ...     assert load_covertype().X.shape == (15120, 54)
-    """
-    import pandas as pd
-
-    table = pd.read_csv(data_file("covtype/covtype_15120.csv.gz"))
-    codes = table.pop("Cover_Type").to_numpy(dtype=np.int64) - 1
-    return ClassData(table.drop(columns="Id").to_numpy(dtype=float), codes)
 
 
 def load_gas_kinds() -> ClassData:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .methods_004 import (
+from reproduce.runs import Options, run_cells
+
+from .methods import (
     ABLATION,
     NO_PRIVACY,
     OURS,
@@ -22,8 +24,7 @@ from .methods_004 import (
     plain_fit,
     with_private,
 )
-from .runs import Options, run_cells
-from .tasks_004 import TASKS, draw
+from .tasks import TASKS, draw
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report._figures import BLUE, GREY, ORANGE, _title
+from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
+from reproduce.page import panels
 
-from .methods_004 import ABLATION, OURS
-from .page import panels
-from .style_004 import (
+from .methods import ABLATION, OURS
+from .style import (
     GREEN,
     NOTE,
     PINK,
@@ -235,7 +235,7 @@ def draw_settings(table: pd.DataFrame, *, setting: str, name: str) -> Figure:
             axes.set(ylabel="test error (%)")
             axes.set_xticks(values)
         axes.set_xlabel(name)
-        _title(axes, title_of(task))
+        set_title(axes, title_of(task))
     finish(figure, grid, len(tasks), note=f"{NOTE} ε = 3, δ = 10⁻⁵, add/remove.")
     return figure
 

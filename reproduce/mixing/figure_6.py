@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report._figures import INK, _title
+from dpadapt.report.figures import INK, set_title
+from reproduce.page import panels
 
-from .figures_004 import EPSILON
-from .page import panels
-from .style_004 import GREEN, GREY, NOTE, PRIVATE_FACTS, STYLES, caveat, curve, finish, title_of
+from .errors import EPSILON
+from .style import GREEN, GREY, NOTE, PRIVATE_FACTS, STYLES, caveat, curve, finish, title_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,7 @@ def draw_reconstruction(table: pd.DataFrame) -> Figure:
         for name, style in _SHOWN.items():
             curve(axes, part, "step", name, _LABELS[name], {**style, "markevery": 3})
         axes.set(xlabel="step of AdaMix, ε = 3", ylabel="relative error", ylim=(0, 1.05))
-        _title(axes, title_of(task))
+        set_title(axes, title_of(task))
     finish(figure, grid, len(tasks), columns=2, note=f"{PRIVATE_FACTS}\n{NOTE}")
     return figure
 
@@ -167,7 +167,7 @@ def draw_losses(table: pd.DataFrame) -> Figure:
         axes.axvline(float(np.median(counts)), color=colour, ls=":", lw=1.5)
     axes.axvline(EPSILON, color=INK, ls="--", lw=1.4, label="ε of the guarantee")
     axes.set(xlabel="ε of a row (δ = 10⁻⁵); dotted: medians", ylabel="private rows")
-    _title(axes, f"{title_of(str(table['dataset'].iloc[0]))}: what each row lost")
+    set_title(axes, f"{title_of(str(table['dataset'].iloc[0]))}: what each row lost")
     finish(figure, grid, 1, note=f"{PRIVATE_FACTS}\n{NOTE}")
     return figure
 

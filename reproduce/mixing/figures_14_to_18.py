@@ -16,11 +16,11 @@ from dpadapt.mixing import unsafe_individual_losses
 from dpadapt.mixing.projection import GradientSpan
 from dpadapt.mixing.softmax import gradient_norms, residuals
 from dpadapt.privacy import gaussian_mu
+from reproduce.runs import Options, run_cells
 
-from .figures_004 import EPSILON, SIX
-from .methods_004 import DELTA, PRIVATE, Run, fit_private
-from .runs import Options, run_cells
-from .tasks_004 import TASKS, draw, fit_plain
+from .errors import EPSILON, SIX
+from .methods import DELTA, PRIVATE, Run, fit_private
+from .tasks import TASKS, draw, fit_plain
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,11 +9,11 @@ import numpy as np
 
 from dpadapt.audit import gaussian_auc_bound
 from dpadapt.privacy import gaussian_mu
-from dpadapt.report._figures import GREY, INK, _title
+from dpadapt.report.figures import GREY, INK, set_title
+from reproduce.page import panels
 
-from .methods_004 import DELTA, FEW_SHOT, NO_PRIVACY, OURS, PRIVATE, WEAK
-from .page import panels
-from .style_004 import NOTE, STYLES, caveat, curve, finish, mean_and_spread, percent_axis, title_of
+from .methods import DELTA, FEW_SHOT, NO_PRIVACY, OURS, PRIVATE, WEAK
+from .style import NOTE, STYLES, caveat, curve, finish, mean_and_spread, percent_axis, title_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -71,8 +71,8 @@ def draw_curves(table: pd.DataFrame) -> Figure:
     errors = table[table["measure"] == "error"].assign(percent=lambda each: 100 * each["error"])
     _errors(grid[0, 0], errors)
     _attacks(grid[0, 1], table[table["measure"] == "attack"])
-    _title(grid[0, 0], f"{title_of(task)}: test error")
-    _title(grid[0, 1], "Membership inference on the training rows")
+    set_title(grid[0, 0], f"{title_of(task)}: test error")
+    set_title(grid[0, 1], "Membership inference on the training rows")
     finish(figure, grid, 2, columns=4, note=f"{NOTE} δ = 10⁻⁵, add/remove.")
     return figure
 

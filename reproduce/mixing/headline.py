@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report._figures import GREY, _title
+from dpadapt.report.figures import GREY, set_title
+from reproduce.page import panels
 
-from .figures_004 import HEADLINE_METHODS
-from .methods_004 import FEW_SHOT, NO_PRIVACY, OURS
-from .page import panels
-from .style_004 import NOTE, STYLES, caveat, finish, mean_and_spread, percent_axis, title_of
+from .errors import HEADLINE_METHODS
+from .methods import FEW_SHOT, NO_PRIVACY, OURS
+from .style import NOTE, STYLES, caveat, finish, mean_and_spread, percent_axis, title_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,7 +126,7 @@ def draw_headline(table: pd.DataFrame) -> Figure:
         percent_axis(axes, sorted(set(part["epsilon"])), "increase of error (%)")
         axes.set_xlabel("ε")
         axes.axhline(0, color=GREY, lw=0.8)
-        _title(axes, title_of(task))
+        set_title(axes, title_of(task))
     finish(figure, grid, len(tasks), columns=3, note=f"{NOTE} δ = 10⁻⁵.")
     return figure
 

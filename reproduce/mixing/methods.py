@@ -14,7 +14,7 @@ from dpadapt.mixing import AdaMixClassifier, NoisyGDClassifier
 from dpadapt.mixing.steps import row_mu
 from dpadapt.privacy import Private
 
-from .tasks_004 import PENALTIES, Sample, error_of, fit_plain, non_private, public_only
+from .tasks import PENALTIES, Sample, error_of, fit_plain, non_private, public_only
 
 __all__ = ["ABLATION", "DELTA", "PRIVATE", "Run", "fit_private", "limits", "measure"]
 
@@ -89,7 +89,7 @@ def fit_private(sample: Sample, run: Run, seed: int | None = None) -> Any:
 
     Examples
     --------
-    >>> from .tasks_004 import TASKS, draw
+    >>> from .tasks import TASKS, draw
     >>> model = fit_private(draw(TASKS["digits"], seed=0), Run("NoisyGD", 1.0))
     >>> model.n_steps_, round(model.guarantee_.epsilon, 6)
     (28, 1.0)
@@ -117,7 +117,7 @@ def measure(sample: Sample, run: Run) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from .tasks_004 import TASKS, draw
+    >>> from .tasks import TASKS, draw
     >>> line = measure(draw(TASKS["digits"], seed=0), Run("dpadapt", 3.0))
     >>> line["method"], line["error"] < 0.1
     ('dpadapt', True)
@@ -141,7 +141,7 @@ def limits(sample: Sample) -> list[dict[str, Any]]:
 
     Examples
     --------
-    >>> from .tasks_004 import TASKS, draw
+    >>> from .tasks import TASKS, draw
     >>> [line["epsilon"] for line in limits(draw(TASKS["digits"], seed=0))]
     [0.0, inf]
     """

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
-from .ablation_004 import (
-    ablation_findings,
-    draw_ablation,
-    draw_settings,
-    setting_findings,
-    summarise_ablation,
-    summarise_settings,
-)
-from .analysis_004 import run_individual, run_reconstruction
-from .curves_004 import curve_findings, draw_curves, summarise_curves
-from .figures_004 import (
+from reproduce.page import Experiment, Paper
+
+from .errors import (
     FIVE,
     run_ablation,
     run_curve,
@@ -22,8 +14,15 @@ from .figures_004 import (
     run_percentiles,
     run_sigmas,
 )
-from .headline_004 import draw_headline, headline_findings, summarise_headline
-from .looks_004 import (
+from .figure_5 import (
+    ablation_findings,
+    draw_ablation,
+    draw_settings,
+    setting_findings,
+    summarise_ablation,
+    summarise_settings,
+)
+from .figure_6 import (
     draw_losses,
     draw_reconstruction,
     loss_findings,
@@ -31,8 +30,10 @@ from .looks_004 import (
     summarise_losses,
     summarise_reconstruction,
 )
-from .page import Experiment, Paper
-from .style_004 import title_of
+from .figures_9_to_13 import curve_findings, draw_curves, summarise_curves
+from .figures_14_to_18 import run_individual, run_reconstruction
+from .headline import draw_headline, headline_findings, summarise_headline
+from .style import title_of
 
 __all__ = ["PAPER"]
 

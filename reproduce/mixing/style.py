@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report._figures import BLUE, GREY, INK, ORANGE
+from dpadapt.report.figures import BLUE, GREY, INK, ORANGE
+from reproduce import page
+from reproduce.style import band
+from reproduce.style import mean_and_spread as of_numbers
 
-from . import page
-from .methods_004 import FEW_SHOT, NO_PRIVACY, OURS, WEAK
-from .style import band
-from .style import mean_and_spread as of_numbers
-from .tasks_004 import TASKS
+from .methods import FEW_SHOT, NO_PRIVACY, OURS, WEAK
+from .tasks import TASKS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -93,7 +93,7 @@ def percent_axis(axes: Axes, values: Sequence[float], name: str = "test error (%
 
     Examples
     --------
-    >>> from .page import panels
+    >>> from reproduce.page import panels
     >>> axes = panels(4, 3, 1, 1)[1].flat[0]
     >>> percent_axis(axes, [1, 10])
     >>> axes.get_xscale()
@@ -109,7 +109,7 @@ def finish(figure: Figure, grid: Any, used: int, columns: int = 5, note: str = N
 
     Examples
     --------
-    >>> from .page import panels
+    >>> from reproduce.page import panels
     >>> figure, grid = panels(8, 3, 1, 2)
     >>> finish(figure, grid, used=1)
     >>> grid[0, 1].get_visible()

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from dpadapt.datasets.paper_004 import (
-    ClassData,
-    load_covertype,
+from dpadapt.mixing.features import PublicSample, UnitRows
+from dpadapt.mixing.public_phase import penalised
+from reproduce.data.classes import ClassData, load_covertype
+
+from .data import (
     load_digit_pixels,
     load_gas_kinds,
     load_mnist,
@@ -25,8 +27,6 @@ from dpadapt.datasets.paper_004 import (
     load_review_directions,
     load_usps,
 )
-from dpadapt.mixing.features import PublicSample, UnitRows
-from dpadapt.mixing.public_phase import penalised
 
 __all__ = [
     "TASKS",

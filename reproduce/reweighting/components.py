@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpadapt import Private, ReweightingRegressor
-from dpadapt.datasets.paper_001 import load_gas_and_kind
+from reproduce.runs import Options, run_cells
 
-from .runs import Options, run_cells
+from .data import load_gas_and_kind
 
 if TYPE_CHECKING:
     import pandas as pd

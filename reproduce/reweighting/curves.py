@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report._figures import BLUE, GREY, INK, ORANGE, _title
+from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from reproduce.page import panels
 
-from .drawing_001 import plus_minus
-from .page import panels
+from .table_1 import plus_minus
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -122,7 +122,7 @@ def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str], limit: str)
         for other in ("public only", limit):
             _curve(axes, shown[shown["method"] == other], other, **_METHODS.get(other, {}))
         _finish(axes, table)
-        _title(axes, f"{method}, {_DELTAS.get(method, 'δ = 0.01')}")
+        set_title(axes, f"{method}, {_DELTAS.get(method, 'δ = 0.01')}")
     _share_limits(grid)
     _legend(figure, grid, table)
     return figure
@@ -151,7 +151,7 @@ def draw_by_method(table: pd.DataFrame) -> Figure:
         for other in ("public only", "CnvxAdap"):
             _curve(axes, shown[shown["method"] == other], other, **_METHODS[other])
         _finish(axes, table)
-        _title(axes, f"ε = {epsilon:g}")
+        set_title(axes, f"ε = {epsilon:g}")
     for axes in list(grid.flat)[len(budgets) :]:
         axes.set_visible(False)
     _share_limits(grid)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .papers import PRIVATE_BATCHES, PUBLIC_BATCHES, ShiftedData, data_file, gas_batch
+from reproduce.data.files import data_file
+from reproduce.data.shifted import PRIVATE_BATCHES, PUBLIC_BATCHES, ShiftedData, gas_batch
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from . import methods_001 as methods
-from . import private_001 as private
-from .data_001 import CLASSES, GAS, Dataset, Split, draw
-from .runs import Options, run_cells
-from .tables_001 import Method, measured
+from reproduce.runs import Options, run_cells
+
+from . import methods_without_privacy as methods
+from . import private_methods as private
+from .splits import CLASSES, GAS, Dataset, Split, draw
+from .tables import Method, measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +124,7 @@ def run_gas_figures(options: Options) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from dpadapt.datasets.papers import MissingDataError
+    >>> from reproduce.data.files import MissingDataError
     >>> try:
     ...     found = "error" in run_gas_figures(Options(repeats=1, quick=True))
     ... except MissingDataError:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from dpadapt.report._figures import BLUE, GREY, INK, ORANGE, _title
+from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from reproduce.page import panels
 
-from .data_001 import AMAZON, CLASSES
-from .drawing_001 import caveat, mark
-from .page import panels
+from .splits import AMAZON, CLASSES
+from .table_1 import caveat, mark
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -141,7 +141,7 @@ def draw_gains(table: pd.DataFrame) -> Figure:
         axes.set_ylabel("share of wrong classes" if name in CLASSES else "MSE", fontsize=8)
         low, high = part["n"].min(), part["n"].max()
         sizes = f"{low:,}" if low == high else f"{low:,} - {high:,}"
-        _title(axes, f"{name}{mark(part['dataset'].iloc[0])}, n = {sizes}")
+        set_title(axes, f"{name}{mark(part['dataset'].iloc[0])}, n = {sizes}")
     for axes in list(grid.flat)[len(names) :]:
         axes.set_visible(False)
     for axes in grid[-1, :]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpadapt._checks import public_scaling
 
-from .data_001 import Split
+from .splits import Split
 
 __all__ = [
     "Fit",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from .components_001 import (
+from reproduce.page import Experiment, Paper
+
+from .components import (
     component_findings,
     draw_components,
     run_components,
     summarise_components,
 )
-from .curves_001 import (
+from .curves import (
     FIGURE_3,
     curve_findings,
     draw_by_budget,
@@ -18,7 +20,9 @@ from .curves_001 import (
     draw_figure_3,
     summarise_curves,
 )
-from .drawing_001 import (
+from .figures_1_to_4 import run_figure_4, run_gas_figures
+from .gains import draw_gains, gain_findings, summarise_gains
+from .table_1 import (
     draw_accuracies,
     draw_relative,
     summarise_accuracies,
@@ -26,11 +30,8 @@ from .drawing_001 import (
     summarise_reviews,
     table_findings,
 )
-from .drawing_reviews_001 import draw_reviews
-from .figures_001 import run_figure_4, run_gas_figures
-from .gains_001 import draw_gains, gain_findings, summarise_gains
-from .page import Experiment, Paper
-from .tables_001 import run_gains, run_table_1, run_table_3, run_table_4
+from .table_3 import draw_reviews
+from .tables import run_gains, run_table_1, run_table_3, run_table_4
 
 __all__ = ["PAPER"]
 

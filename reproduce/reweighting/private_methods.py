@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from dpadapt.privacy import Private
 
-from .data_001 import Split
-from .methods_001 import Fit
+from .methods_without_privacy import Fit
+from .splits import Split
 
 __all__ = [
     "DELTA",

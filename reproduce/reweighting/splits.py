@@ -9,7 +9,10 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.datasets.paper_001 import (
+from reproduce.data.reviews import KINDS, load_reviews
+from reproduce.data.shifted import ShiftedData, load_wind
+
+from .data import (
     load_accent,
     load_adult,
     load_airline,
@@ -18,8 +21,6 @@ from dpadapt.datasets.paper_001 import (
     load_news,
     load_wind_month,
 )
-from dpadapt.datasets.papers import ShiftedData, load_wind
-from dpadapt.datasets.reviews import KINDS, load_reviews
 
 __all__ = [
     "AMAZON",

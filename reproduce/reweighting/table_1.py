@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report._figures import BLUE, GREY, INK, ORANGE, _title
+from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from reproduce.page import panels
 
-from .data_001 import AMAZON, CLASSES, HALF_YEARS, REGRESSION
-from .page import panels
-from .published_001 import ACCURACY, RELATIVE_ERRORS, REVIEW_ERRORS, Published
+from .published import ACCURACY, RELATIVE_ERRORS, REVIEW_ERRORS, Published
+from .splits import AMAZON, CLASSES, HALF_YEARS, REGRESSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -232,7 +232,7 @@ def _dots(
         axes.set_yticks(range(len(methods)), methods if axes is grid.flat[0] else [])
         axes.set_ylim(len(methods) - 0.4, -0.6)
         axes.set_xlabel(label)
-        _title(axes, f"{dataset}{mark(dataset)} (n = {part['n'].iloc[0]:,})")
+        set_title(axes, f"{dataset}{mark(dataset)} (n = {part['n'].iloc[0]:,})")
         if unit is not None and part["value"].max() > 4 * unit:
             axes.set_xscale("log")
             low, high = axes.get_xlim()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report._figures import BLUE, GREY, INK, ORANGE, _title
+from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from reproduce.page import panels
 
-from .page import panels
-from .published_001 import REVIEW_ERRORS
+from .published import REVIEW_ERRORS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,7 +50,7 @@ def draw_reviews(table: pd.DataFrame) -> Figure:
     ours, theirs = grid.flat
     methods = [each for each in dict.fromkeys(found["method"]) if each in _STYLES]
     _review_panel(ours, found.groupby(["dataset", "method"])["value"], pairs, methods)
-    _title(ours, "Here: labels -1 and +1")
+    set_title(ours, "Here: labels -1 and +1")
     lines = [
         {"dataset": pair, "method": method, "value": value}
         for pair in pairs
@@ -59,7 +59,7 @@ def draw_reviews(table: pd.DataFrame) -> Figure:
     ]
     published = pd.DataFrame(lines).groupby(["dataset", "method"])["value"]
     _review_panel(theirs, published, pairs, [m for m in _STYLES if m in REVIEW_ERRORS[pairs[0]]])
-    _title(theirs, "Published: labels are stars, their unit is not stated")
+    set_title(theirs, "Published: labels are stars, their unit is not stated")
     theirs.set_yticklabels([])
     handles, labels = ours.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from . import methods_001 as methods
-from . import private_001 as private
-from .data_001 import AMAZON, CLASSES, HALF_YEARS, REGRESSION, Dataset, Split, draw
-from .runs import Options, run_cells
+from reproduce.runs import Options, run_cells
+
+from . import methods_without_privacy as methods
+from . import private_methods as private
+from .splits import AMAZON, CLASSES, HALF_YEARS, REGRESSION, Dataset, Split, draw
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -123,7 +124,7 @@ def run_cell(cell: Cell) -> list[dict[str, Any]]:
 
     Examples
     --------
-    >>> from dpadapt.datasets.papers import MissingDataError
+    >>> from reproduce.data.files import MissingDataError
     >>> try:
     ...     lines = run_cell(Cell("4", "Accent", 0))
     ... except MissingDataError:
@@ -174,7 +175,7 @@ def run_table_1(options: Options) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from dpadapt.datasets.papers import MissingDataError
+    >>> from reproduce.data.files import MissingDataError
     >>> try:
     ...     found = "error" in run_table_1(Options(repeats=1, quick=True))
     ... except MissingDataError:
@@ -190,7 +191,7 @@ def run_table_3(options: Options) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from dpadapt.datasets.papers import MissingDataError
+    >>> from reproduce.data.files import MissingDataError
     >>> try:
     ...     found = "error" in run_table_3(Options(repeats=1, quick=True))
     ... except MissingDataError:
@@ -206,7 +207,7 @@ def run_table_4(options: Options) -> pd.DataFrame:
 
     Examples
     --------
-    >>> from dpadapt.datasets.papers import MissingDataError
+    >>> from reproduce.data.files import MissingDataError
     >>> try:
     ...     found = "error" in run_table_4(Options(repeats=1, quick=True))
     ... except MissingDataError:

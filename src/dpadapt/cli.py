@@ -206,56 +206,6 @@ def report(
     say("wrote", str(out))
 
 
-@app.command()
-@plain_errors()
-def reproduce(
-    paper: Annotated[str, typer.Argument(help="Number of the paper, e.g. 000.")],
-    figure: Annotated[str | None, typer.Option(help="Only this figure; see --list.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for tables, pictures and page.")] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=1000, help="Draws of data and noise.")] = 10,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="At most 2 repeats, fewer settings and steps.")
-    ] = False,
-    jobs: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 1,
-    resample: Annotated[
-        bool,
-        typer.Option(
-            "--resample",
-            help="Draw private people with replacement, as paper 001 does: VOIDS the guarantee.",
-        ),
-    ] = False,
-    listing: Annotated[bool, typer.Option("--list", help="Only list the figures.")] = False,
-) -> None:
-    """Run the experiments of a paper again, with ours beside them.
-
-    Writes a table (CSV) and a picture (PNG) for each figure and one page, index.html, that also
-    says what of the paper could not be matched. By default into reproduce/ and the paper's number;
-    figures that are already there and not run again stay. Real data is read from the folder that
-    the environment variable DPADAPT_DATA names.
-
-    [bold]Examples[/]
-
-      dpadapt reproduce 000 --list
-
-      dpadapt reproduce 000 --figure 1 --quick
-
-      dpadapt reproduce 000 --repeats 10 --jobs 2 --out reproduce/000
-
-      dpadapt reproduce 001 --figure table-1
-
-      dpadapt reproduce 003 --figure settings
-    """
-    from dpadapt._commands.reproduce import list_figures, reproduce_paper
-
-    if listing:
-        list_figures(paper)
-        return
-    folder = Path("reproduce") / paper if out is None else out
-    reproduce_paper(
-        paper, figure, folder, repeats=repeats, quick=quick, jobs=jobs, resample=resample
-    )
-
-
 @ledger_app.command("create")
 @plain_errors()
 def ledger_create(

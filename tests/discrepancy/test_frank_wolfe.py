@@ -256,7 +256,7 @@ def test_bad_calibration_and_rows_of_zeros_are_named():
 @pytest.mark.slow
 def test_figure_1_of_the_paper():
     """n = 8000, epsilon = 1, K = 1000: tight noise halves what uniform weights leave."""
-    from dpadapt.experiments.data_000 import figure_data
+    from reproduce.discrepancy.data import figure_data
 
     data = figure_data(np.random.default_rng(0), n=8000)
     query = SecondMoment(Cleaning(radius=float(np.linalg.norm(data.X_public, axis=1).max())))

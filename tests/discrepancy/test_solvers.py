@@ -11,7 +11,7 @@ import pytest
 from contracts import EstimatorContract
 from dpadapt import DiscrepancyRegressor, Private
 from dpadapt.discrepancy.estimator import GuaranteeWarning
-from dpadapt.experiments.data_000 import figure_data
+from reproduce.discrepancy.data import figure_data
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 

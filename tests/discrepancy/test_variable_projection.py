@@ -8,8 +8,8 @@ from dpadapt.discrepancy.frank_wolfe import weighted_moment
 from dpadapt.discrepancy.second_stage import weighted_ridge
 from dpadapt.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.discrepancy.variable_projection import SingleStageProblem, variable_projection
-from dpadapt.experiments.data_000 import figure_data
 from dpadapt.privacy import gaussian_mu
+from reproduce.discrepancy.data import figure_data
 
 
 def problem_of(seed=0, m=30, d=3, mu=20.0, radius=1.5, ridge=1e-3):

@@ -13,11 +13,11 @@ import pytest
 from baselines.baseline_contracts import ClassificationContract
 from contracts import Refusing, paid_by, planned, releases, taped
 from dpadapt import BudgetExceeded, Private
-from dpadapt.datasets.paper_003 import draw_setting
 from dpadapt.hybrid.estimator import HybridTilt
 from dpadapt.hybrid.str_estimator import NotCertified
 from dpadapt.privacy.agents import Agents, NotEnoughAgents
 from independent_accountant import recompute_epsilon
+from reproduce.hybrid.data import draw_setting
 from reweighting.reweighting_contracts import thin
 
 SEEDED = {"noise": "seeded", "random_state": 0}

@@ -436,7 +436,7 @@ def test_digits_few_examples_a_class():
     ],
 )
 def test_digits_accuracy(relation, epsilon, least):
-    from dpadapt.experiments.tasks_004 import TASKS, draw
+    from reproduce.mixing.tasks import TASKS, draw
 
     found = []
     for seed in range(3, 13):

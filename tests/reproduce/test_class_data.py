@@ -5,8 +5,10 @@ import os
 import numpy as np
 import pytest
 
-from dpadapt.datasets import paper_004, papers
-from dpadapt.datasets.papers import MissingDataError
+from reproduce.data import files
+from reproduce.data.classes import load_covertype
+from reproduce.data.files import MissingDataError
+from reproduce.mixing import data as loaders
 
 needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
 
@@ -25,12 +27,12 @@ needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAP
         ("load_office", ("caltech10", "surf"), (1123, 800), 10),
         ("load_office", ("dslr", "surf"), (157, 800), 10),
         ("load_office", ("webcam", "surf"), (295, 800), 10),
-        ("load_covertype", (), (15120, 54), 7),
+        (load_covertype, (), (15120, 54), 7),
         ("load_gas_kinds", (), (6697, 128), 6),
     ],
 )
 def test_loaders(load, arguments, shape, classes):
-    data = getattr(paper_004, load)(*arguments)
+    data = (getattr(loaders, load) if isinstance(load, str) else load)(*arguments)
     assert data.X.shape == shape
     assert data.X.dtype == np.float64
     assert np.isfinite(data.X).all()
@@ -39,17 +41,17 @@ def test_loaders(load, arguments, shape, classes):
 
 @needs_data
 def test_pixels_are_shares_of_grey():
-    for data in (paper_004.load_mnist(), paper_004.load_usps()):
+    for data in (loaders.load_mnist(), loaders.load_usps()):
         assert data.X.min() == 0.0
         assert 0.99 < data.X.max() <= 1.0
 
 
 @needs_data
 def test_features_of_reviews_come_from_other_kinds(monkeypatch):
-    train, test = paper_004.load_review_directions("kitchen", directions=5)
+    train, test = loaders.load_review_directions("kitchen", directions=5)
     assert (len(train.y), len(test.y)) == (2000, 5945)
     assert train.y.mean() == 0.5
-    known = paper_004.load_reviews
+    known = loaders.load_reviews
 
     def shuffled(kind):
         found = known(kind)
@@ -58,8 +60,8 @@ def test_features_of_reviews_come_from_other_kinds(monkeypatch):
         order = np.random.default_rng(0).permutation(len(found.labels))
         return found._replace(words=found.words[order], labels=found.labels[order])
 
-    monkeypatch.setattr(paper_004, "load_reviews", shuffled)
-    again, others = paper_004.load_review_directions("kitchen", directions=5)
+    monkeypatch.setattr(loaders, "load_reviews", shuffled)
+    again, others = loaders.load_review_directions("kitchen", directions=5)
     rows = np.vstack([train.X, test.X])
     order = np.random.default_rng(0).permutation(len(rows))
     # the directions did not move with the reviews that they are used on
@@ -71,17 +73,17 @@ def test_another_file_is_refused(monkeypatch, tmp_path):
     folder = tmp_path / "mnist_usps"
     folder.mkdir()
     np.savez(folder / "mnist_usps.npz", X_mnist=np.zeros((2, 2)), y_mnist=np.ones(2))
-    monkeypatch.setenv(papers.VARIABLE, str(tmp_path))
+    monkeypatch.setenv(files.VARIABLE, str(tmp_path))
     with pytest.raises(MissingDataError, match="sha256"):
-        paper_004.load_mnist()
+        loaders.load_mnist()
 
 
 def test_missing_data_says_what_it_is(monkeypatch):
-    monkeypatch.delenv(papers.VARIABLE, raising=False)
+    monkeypatch.delenv(files.VARIABLE, raising=False)
     for load, name in (
-        (paper_004.load_usps, "MNIST_vs_USPS"),
-        (paper_004.load_covertype, "UCI data set 31"),
-        (lambda: paper_004.load_office("amazon"), "Office-Caltech 10"),
+        (loaders.load_usps, "MNIST_vs_USPS"),
+        (load_covertype, "UCI data set 31"),
+        (lambda: loaders.load_office("amazon"), "Office-Caltech 10"),
     ):
         with pytest.raises(MissingDataError, match=name):
             load()

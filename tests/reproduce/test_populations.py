@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.datasets.paper_003 import SETTINGS, draw_setting
-from dpadapt.datasets.populations_003 import (
+from reproduce.hybrid.data import SETTINGS, draw_setting
+from reproduce.hybrid.populations import (
     Bimodal,
     Correlated,
     Shifted,

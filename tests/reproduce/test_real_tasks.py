@@ -7,8 +7,8 @@ import os
 import numpy as np
 import pytest
 
-from dpadapt.datasets.hybrid_tasks import TASKS, HybridTask, load_task
-from dpadapt.datasets.papers import MissingDataError
+from reproduce.data.files import MissingDataError
+from reproduce.hybrid.real_tasks import TASKS, HybridTask, load_task
 
 BUNDLED = ("wages by age", "wages by sex")
 OF_R = ("flights by hour", "flights by airport", "votes by race")

@@ -8,20 +8,21 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from dpadapt.cli import app
-from dpadapt.datasets.papers import MissingDataError, data_file, load_gas, load_wind
-from dpadapt.experiments import figures_000
-from dpadapt.experiments.drawing_000 import best_mu, crossover_findings, real_findings
-from dpadapt.experiments.page import run_experiments, write_page
-from dpadapt.experiments.paper_000 import PAPER
-from dpadapt.experiments.real_000 import principal_components
-from dpadapt.experiments.runs import Options, run_cells
+from reproduce.command import app
+from reproduce.data.files import MissingDataError, data_file
+from reproduce.data.shifted import load_gas, load_wind
+from reproduce.discrepancy import methods
+from reproduce.discrepancy.figures_1_and_2 import best_mu, crossover_findings, real_findings
+from reproduce.discrepancy.page import PAPER
+from reproduce.discrepancy.wind_and_gas import principal_components
+from reproduce.page import run_experiments, write_page
+from reproduce.runs import Options, run_cells
 
 needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
 
 
 def call(*arguments):
-    result = CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+    result = CliRunner().invoke(app, list(map(str, arguments)))
     return result.exit_code, " ".join(result.output.split())
 
 
@@ -106,15 +107,15 @@ def test_calibrated_methods_spend_what_was_asked_and_printed_ones_less(table):
 def test_oracle_takes_the_best_mu_of_each_cell(table):
     kept = best_mu(table, "discrepancy")
     oracle = kept[kept["method"].str.contains("oracle")].set_index("n")["discrepancy"]
-    given = table[table["method"].isin(figures_000.ORACLE_METHODS)]
+    given = table[table["method"].isin(methods.ORACLE_METHODS)]
     pd.testing.assert_series_equal(
         oracle, given.groupby("n")["discrepancy"].min(), check_names=False
     )
 
 
 def test_same_seed_same_numbers():
-    cell = figures_000.Cell(n=1000, epsilon=1.0, repeat=3, steps=3)
-    first, second = (pd.DataFrame(figures_000.run_cell(cell)) for _ in range(2))
+    cell = methods.Cell(n=1000, epsilon=1.0, repeat=3, steps=3)
+    first, second = (pd.DataFrame(methods.run_cell(cell)) for _ in range(2))
     pd.testing.assert_frame_equal(first.drop(columns="seconds"), second.drop(columns="seconds"))
 
 

@@ -9,18 +9,18 @@ import pytest
 from sklearn.svm import SVC
 from typer.testing import CliRunner
 
-from dpadapt.cli import app
-from dpadapt.experiments import (
-    descent_003,
-    methods_003,
-    parity_003,
-    private_003,
-    reweighing_003,
-    settings_003,
-    sizes_003,
+from reproduce.command import app
+from reproduce.hybrid import (
+    every_setting,
+    figure_3,
+    figure_3_by_steps,
+    figures_1_and_2,
+    methods,
+    parity,
+    sample_sizes,
 )
-from dpadapt.experiments.learners_003 import BoxedHinge, HardMargin, subsample_size
-from dpadapt.experiments.methods_003 import (
+from reproduce.hybrid.learners import BoxedHinge, HardMargin, subsample_size
+from reproduce.hybrid.methods import (
     AGENTS,
     CURATOR,
     FIXED,
@@ -31,25 +31,25 @@ from dpadapt.experiments.methods_003 import (
     Draw,
     run_method,
 )
-from dpadapt.experiments.paper_003 import PAPER
-from dpadapt.experiments.style_003 import STYLES
+from reproduce.hybrid.page import PAPER
+from reproduce.hybrid.style import STYLES
 
 
 def call(*arguments):
-    result = CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+    result = CliRunner().invoke(app, list(map(str, arguments)))
     return result.exit_code, " ".join(result.output.split())
 
 
 @pytest.fixture
 def stand_ins(monkeypatch):
     """Sizes that can be smaller still than those of a quick run."""
-    monkeypatch.setattr(reweighing_003, "_TEST", 2_000)
-    monkeypatch.setattr(private_003, "_QUICK", (5_000,))
-    monkeypatch.setattr(private_003, "BATCH", 1_000)
-    monkeypatch.setattr(settings_003, "_QUICK", {"EASY": 5_000, "HARD": 10_000})
-    monkeypatch.setattr(methods_003, "_TEST", 2_000)
-    monkeypatch.setattr(descent_003, "ROWS", 100_000)
-    monkeypatch.setattr(parity_003, "_SIZES", (1_000, 1_000, 2_000, 2_000))
+    monkeypatch.setattr(figures_1_and_2, "_TEST", 2_000)
+    monkeypatch.setattr(figure_3, "_QUICK", (5_000,))
+    monkeypatch.setattr(figure_3, "BATCH", 1_000)
+    monkeypatch.setattr(every_setting, "_QUICK", {"EASY": 5_000, "HARD": 10_000})
+    monkeypatch.setattr(methods, "_TEST", 2_000)
+    monkeypatch.setattr(figure_3_by_steps, "ROWS", 100_000)
+    monkeypatch.setattr(parity, "_SIZES", (1_000, 1_000, 2_000, 2_000))
 
 
 @pytest.mark.slow
@@ -60,12 +60,12 @@ def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path
     assert set(os.listdir(tmp_path)) == files | {"index.html", "index.md"}
     page = (tmp_path / "index.md").read_text(encoding="utf-8")
     for words in (
-        reweighing_003.HYPERPLANE.caveat,
-        reweighing_003.ELLIPSE.caveat,
-        private_003.CAVEAT,
-        descent_003.CAVEAT,
-        settings_003.CAVEAT,
-        parity_003.CAVEAT,
+        figures_1_and_2.HYPERPLANE.caveat,
+        figures_1_and_2.ELLIPSE.caveat,
+        figure_3.CAVEAT,
+        figure_3_by_steps.CAVEAT,
+        every_setting.CAVEAT,
+        parity.CAVEAT,
         "NOT PRIVATE",
         "324,700,000",
     ):
@@ -74,10 +74,10 @@ def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path
         assert "ot the paper's" in each.about or "ot in the paper" in each.about
     private = pd.read_csv(tmp_path / "figure_3.csv")
     assert set(private["method"]) == {OURS, SCHEDULE, FIXED, CURATOR}
-    assert (private["true_epsilon"] <= private_003.EPSILON * (1 + 1e-9)).all()
-    assert (private["true_epsilon"] > 0.99 * private_003.EPSILON).all()
+    assert (private["true_epsilon"] <= figure_3.EPSILON * (1 + 1e-9)).all()
+    assert (private["true_epsilon"] > 0.99 * figure_3.EPSILON).all()
     table = pd.read_csv(tmp_path / "figure_settings.csv")
-    assert set(table["method"]) == set(settings_003.COMPARED) <= set(STYLES)
+    assert set(table["method"]) == set(every_setting.COMPARED) <= set(STYLES)
     open_or_agents = table["method"].isin([AGENTS, OPEN])
     assert (table.loc[open_or_agents, "true_epsilon"] == 0).all()
     paid = table.loc[~open_or_agents]
@@ -160,9 +160,9 @@ def test_size_of_a_subsample_is_the_papers():
 
 def test_reweighing_is_what_lowers_the_loss():
     """In few columns and rounds: an ellipse that the source alone does not teach."""
-    small = dataclasses.replace(reweighing_003.ELLIPSE, rate=0.5)
+    small = dataclasses.replace(figures_1_and_2.ELLIPSE, rate=0.5)
     ends = [
-        reweighing_003.run_cell(reweighing_003.Cell(small, 40_000, 0, rounds, reweigh))[-1]
+        figures_1_and_2.run_cell(figures_1_and_2.Cell(small, 40_000, 0, rounds, reweigh))[-1]
         for rounds, reweigh in ((12, True), (12, False))
     ]
     assert ends[0]["test_loss"] < 0.8 * ends[1]["test_loss"]
@@ -182,11 +182,11 @@ def table_of_runs(halted):
 
 
 def test_rounds_are_counted_at_the_papers_rate_and_failures_are_said():
-    table = reweighing_003.summarise_hyperplane(table_of_runs(halted=True))
+    table = figures_1_and_2.summarise_hyperplane(table_of_runs(halted=True))
     assert table["rounds at rate alpha/8 would be"].tolist() == ["480", "480"]
     assert table["paper: rounds"].tolist() == ["about 1,300", "about 1,200"]
-    good = " ".join(reweighing_003.hyperplane_findings(table_of_runs(halted=True)))
-    bad = " ".join(reweighing_003.hyperplane_findings(table_of_runs(halted=False)))
+    good = " ".join(figures_1_and_2.hyperplane_findings(table_of_runs(halted=True)))
+    bad = " ".join(figures_1_and_2.hyperplane_findings(table_of_runs(halted=False)))
     assert "NOT reproduced" in bad
     assert "NOT reproduced" not in good
     assert "from n = 80,000 on" in good
@@ -223,43 +223,41 @@ def test_no_method_sees_test_rows(method, monkeypatch):
 def test_density_schedule_is_what_makes_few_rows_enough():
     found = {
         method: np.mean(
-            [
-                private_003.run_cell(private_003.Cell(method, 20_000, seed))[0]["error"]
-                for seed in (0, 1)
-            ]
+            [figure_3.run_cell(figure_3.Cell(method, 20_000, seed))[0]["error"] for seed in (0, 1)]
         )
         for method in (SCHEDULE, FIXED)
     }
-    assert found[SCHEDULE] < 2 * private_003.ALPHA < found[FIXED]
+    assert found[SCHEDULE] < 2 * figure_3.ALPHA < found[FIXED]
 
 
 def test_more_steps_of_algorithm_4_are_better_and_cost_what_the_events_say():
     found = [
-        descent_003.run_cell(descent_003.Cell(100_000, steps, 0))[0] for steps in (2_000, 500_000)
+        figure_3_by_steps.run_cell(figure_3_by_steps.Cell(100_000, steps, 0))[0]
+        for steps in (2_000, 500_000)
     ]
     assert found[1]["loss"] < 0.2 < found[0]["loss"]
-    assert 0 < found[0]["true_epsilon"] < found[1]["true_epsilon"] < private_003.EPSILON
+    assert 0 < found[0]["true_epsilon"] < found[1]["true_epsilon"] < figure_3.EPSILON
 
 
 def test_runs_in_which_the_loss_grows_are_said():
     path = pd.DataFrame({"rounds": 2, "round": [1, 2], "loss": [0.2, 0.1], "certified": False})
-    assert private_003.along_the_run(path)[0].startswith("As in Figure 3c")
+    assert figure_3.along_the_run(path)[0].startswith("As in Figure 3c")
     worse = path.assign(loss=[0.1, 0.2])
-    assert private_003.along_the_run(worse)[0].startswith("NOT reproduced")
+    assert figure_3.along_the_run(worse)[0].startswith("NOT reproduced")
     # a last rule that was chosen for being good says nothing
-    assert private_003.along_the_run(path.assign(certified=True)) == []
+    assert figure_3.along_the_run(path.assign(certified=True)) == []
 
 
 def test_every_setting_has_a_budget_and_a_name():
-    assert set(settings_003.BUDGETS) == set(settings_003.KINDS)
-    assert set(settings_003.COMPARED) <= set(METHODS)
+    assert set(every_setting.BUDGETS) == set(every_setting.KINDS)
+    assert set(every_setting.COMPARED) <= set(METHODS)
 
 
 # parity and sizes
 
 
 def test_parity_needs_enough_rows_and_one_round():
-    (few,), (enough,) = (parity_003.run_cell(parity_003.Cell(0.45, n, 0)) for n in (500, 2_500))
+    (few,), (enough,) = (parity.run_cell(parity.Cell(0.45, n, 0)) for n in (500, 2_500))
     assert not few["found"]
     assert not few["certified"]
     assert enough["found"]
@@ -269,15 +267,15 @@ def test_parity_needs_enough_rows_and_one_round():
 
 
 def test_the_papers_private_run_pays_a_tenth_of_what_it_claims():
-    assert sizes_003.true_epsilon(private_003.PAPER_ROWS) == pytest.approx(0.059, abs=0.002)
-    line = sizes_003._paper_run()
-    assert sizes_003.true_epsilon(line["repaired"]) <= private_003.EPSILON
-    assert sizes_003.true_epsilon(round(0.98 * line["repaired"])) > private_003.EPSILON
+    assert sample_sizes.true_epsilon(figure_3.PAPER_ROWS) == pytest.approx(0.059, abs=0.002)
+    line = sample_sizes._paper_run()
+    assert sample_sizes.true_epsilon(line["repaired"]) <= figure_3.EPSILON
+    assert sample_sizes.true_epsilon(round(0.98 * line["repaired"])) > figure_3.EPSILON
 
 
 def test_sizes_of_the_theorems():
-    hyperplane, ellipse = sizes_003._hyperplane(), sizes_003._ellipse()
+    hyperplane, ellipse = sample_sizes._hyperplane(), sample_sizes._ellipse()
     assert hyperplane["printed"] > 1e26
-    assert 0.3 < ellipse["printed"] / sizes_003.BOUND_OF_FIGURE_2 < 1  # its beta is not stated
-    parity = sizes_003._parity()
+    assert 0.3 < ellipse["printed"] / sample_sizes.BOUND_OF_FIGURE_2 < 1  # its beta is not stated
+    parity = sample_sizes._parity()
     assert parity["used_high"] < parity["repaired"] < parity["printed"]

@@ -7,16 +7,17 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
+from dpadapt.kernels.pinp import Setting
 from typer.testing import CliRunner
 
-from dpadapt.cli import app
-from dpadapt.datasets import paper_002
-from dpadapt.datasets.paper_002 import Texts, hashed_words, load_cover, load_review_texts
-from dpadapt.datasets.paper_004 import ClassData
-from dpadapt.datasets.papers import MissingDataError
-from dpadapt.experiments import break_002, cover_002, questions_002, reviews_002, synthetic_002
-from dpadapt.experiments.break_002 import bound_on_delta, draw_losses, printed_tilt, repaired_tilt
-from dpadapt.experiments.methods_002 import (
+from dpadapt.privacy.machine_constants import Setting
+from reproduce.command import app
+from reproduce.data.classes import ClassData
+from reproduce.data.files import MissingDataError
+from reproduce.kernels import algorithm_3, data, figure_2a, figure_2b, questions, synthetic
+from reproduce.kernels.algorithm_3 import bound_on_delta, draw_losses, printed_tilt, repaired_tilt
+from reproduce.kernels.data import Texts, hashed_words, load_cover, load_review_texts
+from reproduce.kernels.methods import (
     ASKED,
     LINEAR,
     MAJORITY,
@@ -27,17 +28,16 @@ from dpadapt.experiments.methods_002 import (
     RELEASED,
     fit_released,
 )
-from dpadapt.experiments.paper_002 import PAPER
-from dpadapt.experiments.questions_002 import stated_noise
-from dpadapt.experiments.style_002 import STYLES
-from dpadapt.experiments.synthetic_002 import draw_task
-from dpadapt.privacy.machine_constants import Setting
+from reproduce.kernels.page import PAPER
+from reproduce.kernels.questions import stated_noise
+from reproduce.kernels.style import STYLES
+from reproduce.kernels.synthetic import draw_task
 
 needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
 
 
 def call(*arguments):
-    result = CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+    result = CliRunner().invoke(app, list(map(str, arguments)))
     return result.exit_code, " ".join(result.output.split())
 
 
@@ -58,17 +58,17 @@ def made_up_texts():
 @pytest.fixture
 def stand_ins(monkeypatch):
     """Every data set and size of the experiments replaced by a small one."""
-    monkeypatch.setattr(cover_002, "load_cover", made_up_cover)
-    monkeypatch.setattr(cover_002, "PUBLIC", 60)
-    monkeypatch.setattr(cover_002, "TEST", {"lodgepole": 200, "upland": 200})
-    monkeypatch.setattr(synthetic_002, "ROWS", 4_000)
-    monkeypatch.setattr(questions_002, "ROWS", 400)
-    monkeypatch.setattr(questions_002, "COUNTS", (1, 10, 100))
-    monkeypatch.setattr(reviews_002, "texts", made_up_texts)
+    monkeypatch.setattr(figure_2a, "load_cover", made_up_cover)
+    monkeypatch.setattr(figure_2a, "PUBLIC", 60)
+    monkeypatch.setattr(figure_2a, "TEST", {"lodgepole": 200, "upland": 200})
+    monkeypatch.setattr(synthetic, "ROWS", 4_000)
+    monkeypatch.setattr(questions, "ROWS", 400)
+    monkeypatch.setattr(questions, "COUNTS", (1, 10, 100))
+    monkeypatch.setattr(figure_2b, "texts", made_up_texts)
     for name, size in (("COLUMNS", 2**10), ("FEW_COLUMNS", 8), ("PUBLIC", 40), ("TEST", 60)):
-        monkeypatch.setattr(reviews_002, name, size)
-    monkeypatch.setattr(reviews_002, "ASKED", 20)
-    monkeypatch.setattr(break_002, "_RUNS", 20_000)
+        monkeypatch.setattr(figure_2b, name, size)
+    monkeypatch.setattr(figure_2b, "ASKED", 20)
+    monkeypatch.setattr(algorithm_3, "_RUNS", 20_000)
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path
     files = {f"{each.file}.{end}" for each in PAPER.experiments for end in ("csv", "png")}
     assert set(os.listdir(tmp_path)) == files | {"index.html", "index.md"}
     page = (tmp_path / "index.md").read_text(encoding="utf-8")
-    for words in (*cover_002.CAVEATS.values(), synthetic_002.CAVEAT, reviews_002.CAVEAT, "72.3"):
+    for words in (*figure_2a.CAVEATS.values(), synthetic.CAVEAT, figure_2b.CAVEAT, "72.3"):
         assert words in page
     for each in PAPER.experiments:
         assert "ot the paper's" in each.about or "ot in the paper" in each.about
@@ -115,11 +115,11 @@ def test_missing_data_is_said(monkeypatch, tmp_path):
 
 
 def test_parts_of_a_split_are_disjoint_and_seeds_differ(stand_ins):
-    split = cover_002.draw_split("lodgepole", 1)
+    split = figure_2a.draw_split("lodgepole", 1)
     parts = [split.X, split.X_private, split.X_test]
     assert [len(part) for part in parts] == [60, 640, 200]
     assert len(np.unique(np.concatenate(parts)[:, 0])) == 900
-    assert not np.array_equal(split.X, cover_002.draw_split("lodgepole", 2).X)
+    assert not np.array_equal(split.X, figure_2a.draw_split("lodgepole", 2).X)
 
 
 def test_nothing_private_depends_on_test_labels(stand_ins):
@@ -135,30 +135,30 @@ def test_made_up_task_is_cubic_and_has_the_stated_majority():
     split = draw_task(0, 20_000)
     assert np.linalg.norm(split.X_private, axis=1).max() <= 1
     assert 0.53 < split.majority < 0.63
-    exact = split.accuracy(fit_released(OURS, split, 1e6, penalty=synthetic_002.PENALTY))
+    exact = split.accuracy(fit_released(OURS, split, 1e6, penalty=synthetic.PENALTY))
     assert 0.80 < exact < 0.88
-    linear = fit_released(OURS, split, 1e6, penalty=synthetic_002.PENALTY, degree=1)
+    linear = fit_released(OURS, split, 1e6, penalty=synthetic.PENALTY, degree=1)
     assert split.accuracy(linear) < exact
 
 
 def test_noise_of_ours_is_flat_and_that_of_the_others_grows():
     few, many = (Setting(0.01, 1.0, 5.0, 1.0, 1e-6, count) for count in (10, 1_000))
-    for method in (OURS, questions_002.PATH):
+    for method in (OURS, questions.PATH):
         assert stated_noise(method, few) == stated_noise(method, many)
-    for method in questions_002.TDDL:
+    for method in questions.TDDL:
         grown = stated_noise(method, many) / stated_noise(method, few)
         assert grown == pytest.approx(10, rel=0.35)
     for method in (PRINTED_PINP, "PINP, least noise", "sparse vector"):
         assert stated_noise(method, many) > stated_noise(method, few)
 
 
-@pytest.mark.parametrize("method", [OURS, questions_002.PATH])
+@pytest.mark.parametrize("method", [OURS, questions.PATH])
 def test_measured_error_is_the_stated_noise(monkeypatch, method):
-    monkeypatch.setattr(questions_002, "ROWS", 1_000)
+    monkeypatch.setattr(questions, "ROWS", 1_000)
     found = [
         line
         for seed in range(4)
-        for line in questions_002.run_cell(questions_002.Cell(method, seed, (100,)))
+        for line in questions.run_cell(questions.Cell(method, seed, (100,)))
     ]
     ratio = math.sqrt(np.mean([(line["error"] / line["noise"]) ** 2 for line in found]))
     assert 0.3 < ratio < 1.3  # points inside the ball have less than the bound
@@ -185,7 +185,7 @@ def test_words_of_a_text_do_not_depend_on_other_texts():
 def test_class_proportions_are_restored(monkeypatch):
     codes = np.repeat(np.arange(7), 200)
     monkeypatch.setattr(
-        paper_002, "load_covertype", lambda: ClassData(codes[:, None].astype(float), codes)
+        data, "load_covertype", lambda: ClassData(codes[:, None].astype(float), codes)
     )
     X, y = load_cover("lodgepole", 0)
     kept = np.bincount(X[:, 0].astype(int), minlength=7)
@@ -203,7 +203,7 @@ def test_reviews_on_real_data():
 
 @needs_data
 def test_cover_on_real_data():
-    split = cover_002.draw_split("lodgepole", 0)
+    split = figure_2a.draw_split("lodgepole", 0)
     assert split.X_private.shape == (3_329, 54)
     assert 0.49 < split.majority < 0.56
-    assert len(cover_002.draw_split("upland", 0).y_private) == 10_020
+    assert len(figure_2a.draw_split("upland", 0).y_private) == 10_020

@@ -9,33 +9,33 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from dpadapt.cli import app
-from dpadapt.datasets.paper_004 import ClassData
-from dpadapt.experiments import analysis_004, figures_004, tasks_004
-from dpadapt.experiments.ablation_004 import (
+from dpadapt.mixing.softmax import residuals
+from dpadapt.privacy import gaussian_mu
+from reproduce.command import app
+from reproduce.data.classes import ClassData
+from reproduce.mixing import errors, figures_14_to_18, tasks
+from reproduce.mixing.errors import AttackCell, Cell, run_attack, run_cell
+from reproduce.mixing.figure_5 import (
     ablation_findings,
     decreases,
     setting_findings,
     summarise_settings,
 )
-from dpadapt.experiments.analysis_004 import LossCell, SpanCell, epsilons_of, run_losses, run_span
-from dpadapt.experiments.curves_004 import curve_findings
-from dpadapt.experiments.figures_004 import AttackCell, Cell, run_attack, run_cell
-from dpadapt.experiments.headline_004 import headline_findings, increases, summarise_headline
-from dpadapt.experiments.looks_004 import loss_findings, reconstruction_findings
-from dpadapt.experiments.methods_004 import ABLATION, DELTA, OURS, PRIVATE, Run, fit_private
-from dpadapt.experiments.paper_004 import PAPER
-from dpadapt.experiments.runs import Options
-from dpadapt.experiments.style_004 import PRIVATE_FACTS, caveat
-from dpadapt.experiments.tasks_004 import TASKS, Task, draw, fit_plain, non_private, public_only
-from dpadapt.mixing.softmax import residuals
-from dpadapt.privacy import gaussian_mu
+from reproduce.mixing.figure_6 import loss_findings, reconstruction_findings
+from reproduce.mixing.figures_9_to_13 import curve_findings
+from reproduce.mixing.figures_14_to_18 import LossCell, SpanCell, epsilons_of, run_losses, run_span
+from reproduce.mixing.headline import headline_findings, increases, summarise_headline
+from reproduce.mixing.methods import ABLATION, DELTA, OURS, PRIVATE, Run, fit_private
+from reproduce.mixing.page import PAPER
+from reproduce.mixing.style import PRIVATE_FACTS, caveat
+from reproduce.mixing.tasks import TASKS, Task, draw, fit_plain, non_private, public_only
+from reproduce.runs import Options
 
 needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
 
 
 def call(*arguments):
-    result = CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+    result = CliRunner().invoke(app, list(map(str, arguments)))
     return result.exit_code, " ".join(result.output.split())
 
 
@@ -56,7 +56,7 @@ def stand_ins(monkeypatch):
         return dataclasses.replace(task, load=made_up, per_class=5, test=100, load_public=other)
 
     tasks = {name: small(task) for name, task in TASKS.items()}
-    for module in (figures_004, analysis_004):
+    for module in (errors, figures_14_to_18):
         monkeypatch.setattr(module, "TASKS", tasks)
     return tasks
 
@@ -68,9 +68,9 @@ def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path
     files = {f"{each.file}.{end}" for each in PAPER.experiments for end in ("csv", "png")}
     assert set(os.listdir(tmp_path)) == files | {"index.html", "index.md"}
     page = (tmp_path / "index.md").read_text(encoding="utf-8")
-    for name in (*figures_004.FIVE, "office"):
+    for name in (*errors.FIVE, "office"):
         assert caveat(name) in page
-    assert page.count(PRIVATE_FACTS) == len(figures_004.FIVE)
+    assert page.count(PRIVATE_FACTS) == len(errors.FIVE)
     for word in ("68 to 92%", "ResNet-50", "Figures 19 to 22", "best of three learning rates"):
         assert word in page
     for each in PAPER.experiments:
@@ -105,7 +105,7 @@ def test_figures_are_listed():
 
 def test_missing_data_is_said(monkeypatch, tmp_path):
     monkeypatch.delenv("DPADAPT_DATA", raising=False)
-    tasks_004._mnist.cache_clear()
+    tasks._mnist.cache_clear()
     code, text = call("004", "--figure", "11", "--quick", "--out", tmp_path)
     assert code != 0
     assert "DPADAPT_DATA" in text
@@ -160,7 +160,7 @@ def test_public_model_is_where_the_default_starts():
     sample = draw(Task("made", "", made_up, 5, 90), 0)
     options = {"keep_trajectory": True}
     model = fit_private(sample, Run(OURS, 1.0, options=options))
-    plain = fit_plain(sample, sample.X_public, sample.y_public, tasks_004.PUBLIC_PENALTY)
+    plain = fit_plain(sample, sample.X_public, sample.y_public, tasks.PUBLIC_PENALTY)
     assert np.allclose(model.trajectory_[0], plain.weights, atol=1e-6)
 
 
@@ -189,11 +189,11 @@ def test_one_step_where_the_papers_noise_allows_none():
 
 def test_reconstruction_equals_that_of_materialised_gradients(monkeypatch):
     task = Task("made", "", lambda: made_up(300, d=40), 5, 90)
-    monkeypatch.setattr(analysis_004, "TASKS", {"made": task})
+    monkeypatch.setattr(figures_14_to_18, "TASKS", {"made": task})
     line = run_span(SpanCell("made", 0))[-1]
     sample = draw(task, 0)
     options = {"keep_trajectory": True}
-    model = fit_private(sample, Run("AdaMix", figures_004.EPSILON, options=options))
+    model = fit_private(sample, Run("AdaMix", errors.EPSILON, options=options))
     W = model.trajectory_[-1]
     rows = fit_plain(sample, sample.X_public, sample.y_public, 1.0).features.rows
 
@@ -216,7 +216,7 @@ def test_reconstruction_equals_that_of_materialised_gradients(monkeypatch):
 
 def test_random_subspace_keeps_its_share(monkeypatch):
     task = Task("made", "", lambda: made_up(300, d=40), 2, 90)
-    monkeypatch.setattr(analysis_004, "TASKS", {"made": task})
+    monkeypatch.setattr(figures_14_to_18, "TASKS", {"made": task})
     lines = run_span(SpanCell("made", 0))
     # k of D dimensions hold the share k / D of a squared length, on average
     expected = math.sqrt(1 - 6 / 123)
@@ -227,7 +227,7 @@ def test_losses_of_rows_are_within_the_guarantee_and_differ(stand_ins):
     for method in PRIVATE:
         found = pd.DataFrame(run_losses(LossCell("digits", method)))
         assert len(found) == 285
-        assert found["loss"].max() <= figures_004.EPSILON
+        assert found["loss"].max() <= errors.EPSILON
         assert found["loss"].nunique() > 10
 
 
@@ -240,7 +240,7 @@ def test_epsilons_of_mus_invert_the_calibration():
 def test_attack_sees_members_without_privacy_only(monkeypatch):
     rng = np.random.default_rng(0)
     noise = ClassData(rng.normal(size=(130, 200)), rng.integers(0, 2, 130))
-    monkeypatch.setattr(figures_004, "TASKS", {"made": Task("made", "", lambda: noise, 5, 20)})
+    monkeypatch.setattr(errors, "TASKS", {"made": Task("made", "", lambda: noise, 5, 20)})
     plain = run_attack(AttackCell("made", "no privacy", math.inf, 8, 4))[0]
     private = run_attack(AttackCell("made", OURS, 0.5, 8, 4))[0]
     assert plain["auc"] > 0.9

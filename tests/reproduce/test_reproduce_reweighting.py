@@ -9,32 +9,33 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from dpadapt.cli import app
-from dpadapt.datasets import paper_001, reviews
-from dpadapt.datasets.papers import ShiftedData
-from dpadapt.experiments import (
-    components_001,
-    data_001,
-    figures_001,
-    methods_001,
-    private_001,
-    tables_001,
+from reproduce.command import app
+from reproduce.data import reviews
+from reproduce.data.shifted import ShiftedData
+from reproduce.markdown import write_markdown
+from reproduce.page import run_experiments, write_page
+from reproduce.reweighting import (
+    components,
+    figures_1_to_4,
+    methods_without_privacy,
+    private_methods,
+    splits,
+    tables,
 )
-from dpadapt.experiments.curves_001 import summarise_curves
-from dpadapt.experiments.data_001 import Dataset, Sizes, Split, draw
-from dpadapt.experiments.drawing_001 import caveat, relative, summarise_relative
-from dpadapt.experiments.gains_001 import gain_findings, gaps
-from dpadapt.experiments.markdown import write_markdown
-from dpadapt.experiments.page import run_experiments, write_page
-from dpadapt.experiments.paper_001 import PAPER
-from dpadapt.experiments.published_001 import ACCURACY, RELATIVE_ERRORS, REVIEW_ERRORS
-from dpadapt.experiments.runs import Options
+from reproduce.reweighting import data as loaders
+from reproduce.reweighting.curves import summarise_curves
+from reproduce.reweighting.gains import gain_findings, gaps
+from reproduce.reweighting.page import PAPER
+from reproduce.reweighting.published import ACCURACY, RELATIVE_ERRORS, REVIEW_ERRORS
+from reproduce.reweighting.splits import Dataset, Sizes, Split, draw
+from reproduce.reweighting.table_1 import caveat, relative, summarise_relative
+from reproduce.runs import Options
 
 needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
 
 
 def call(*arguments):
-    result = CliRunner().invoke(app, ["reproduce", *map(str, arguments)])
+    result = CliRunner().invoke(app, list(map(str, arguments)))
     return result.exit_code, " ".join(result.output.split())
 
 
@@ -62,23 +63,23 @@ def stand_ins(monkeypatch):
         return dataclasses.replace(dataset, load=load, sizes=sizes)
 
     for module, name in (
-        (tables_001, "GAIN_SETS"),
-        (tables_001, "REGRESSION"),
-        (tables_001, "AMAZON"),
-        (tables_001, "CLASSES"),
-        (figures_001, "_SETS"),
+        (tables, "GAIN_SETS"),
+        (tables, "REGRESSION"),
+        (tables, "AMAZON"),
+        (tables, "CLASSES"),
+        (figures_1_to_4, "_SETS"),
     ):
         known = getattr(module, name)
         monkeypatch.setattr(module, name, {key: small(each) for key, each in known.items()})
-    monkeypatch.setattr(tables_001, "_QUICK", ("Wind", "kitchen → dvd", "German"))
-    gains = {name: each for name, each in tables_001.GAINS.items() if "0." not in name}
-    monkeypatch.setitem(tables_001._TABLES, "gains", gains)
-    monkeypatch.setattr(figures_001, "GAS_SIZES", (80, 250))
-    monkeypatch.setattr(figures_001, "ADULT_SIZES", (80, 250))
-    monkeypatch.setattr(figures_001, "GAS_RESAMPLED", (3000,))
-    monkeypatch.setattr(figures_001, "ADULT_RESAMPLED", (3000,))
-    monkeypatch.setattr(components_001, "load_gas_and_kind", gas_stand_in)
-    monkeypatch.setattr(components_001, "_TRAIN", 250)
+    monkeypatch.setattr(tables, "_QUICK", ("Wind", "kitchen → dvd", "German"))
+    gains = {name: each for name, each in tables.GAINS.items() if "0." not in name}
+    monkeypatch.setitem(tables._TABLES, "gains", gains)
+    monkeypatch.setattr(figures_1_to_4, "GAS_SIZES", (80, 250))
+    monkeypatch.setattr(figures_1_to_4, "ADULT_SIZES", (80, 250))
+    monkeypatch.setattr(figures_1_to_4, "GAS_RESAMPLED", (3000,))
+    monkeypatch.setattr(figures_1_to_4, "ADULT_RESAMPLED", (3000,))
+    monkeypatch.setattr(components, "load_gas_and_kind", gas_stand_in)
+    monkeypatch.setattr(components, "_TRAIN", 250)
 
 
 def gas_stand_in():
@@ -119,7 +120,7 @@ def test_copy_of_the_page_takes_its_pictures_along(tmp_path):
     lines = [
         {"dataset": "Wind", "n": 9, "repeat": 0, "method": method, "error": 1.0,
          "true_epsilon": 1.0}
-        for method in tables_001.TABLE_1
+        for method in tables.TABLE_1
     ]  # fmt: skip
     pd.DataFrame(lines).to_csv(out / "figure_table-1.csv", index=False)
     write_page(paper, out)
@@ -159,7 +160,7 @@ def test_labels_are_scaled_by_public_rows_only():
 
 def test_drawing_people_with_replacement_is_refused(stand_ins):
     with pytest.raises(ValueError, match="voids the guarantee"):
-        figures_001.run_cell(figures_001.Cell("Gas", 3000, 0, (1.0,)))
+        figures_1_to_4.run_cell(figures_1_to_4.Cell("Gas", 3000, 0, (1.0,)))
 
 
 def test_resampled_runs_are_marked_as_not_private(stand_ins, tmp_path):
@@ -198,7 +199,7 @@ def test_list_and_unknown_figure(tmp_path):
 
 def test_missing_data_is_said(monkeypatch, tmp_path):
     monkeypatch.delenv("DPADAPT_DATA", raising=False)
-    monkeypatch.setattr(data_001, "_reviews", reviews.load_reviews)
+    monkeypatch.setattr(splits, "_reviews", reviews.load_reviews)
     options = Options(repeats=1, quick=True)
     missing = run_experiments([PAPER.choose("table-3")], tmp_path, options)
     assert len(missing) == 1
@@ -220,8 +221,12 @@ def class_split():
 
 @pytest.mark.parametrize("name", ["mean_matching", "discrepancy_minimisation", "source_only"])
 def test_methods_without_target_labels_are_near_the_source(split, name):
-    found = methods_001.error(split, getattr(methods_001, name)(split).predict)
-    target = methods_001.error(split, methods_001.target_only(split).predict)
+    found = methods_without_privacy.error(
+        split, getattr(methods_without_privacy, name)(split).predict
+    )
+    target = methods_without_privacy.error(
+        split, methods_without_privacy.target_only(split).predict
+    )
     assert target < found < 10 * target
 
 
@@ -229,8 +234,8 @@ def test_methods_without_target_labels_are_near_the_source(split, name):
 def test_adaptation_is_no_worse_than_target_only_where_it_is_chosen(which, request):
     given = request.getfixturevalue(which)
     errors = [
-        methods_001.error(given, method(given).predict, "validation")
-        for method in (methods_001.adaptation, methods_001.target_only)
+        methods_without_privacy.error(given, method(given).predict, "validation")
+        for method in (methods_without_privacy.adaptation, methods_without_privacy.target_only)
     ]
     assert errors[0] <= errors[1] + 1e-9
 
@@ -238,24 +243,32 @@ def test_adaptation_is_no_worse_than_target_only_where_it_is_chosen(which, reque
 def test_validation_rows_are_what_settings_are_chosen_on(split):
     other = dataclasses.replace(split, y_validation=-split.y_validation)
     rows = split.X_test
-    chosen, misled = (methods_001.target_only(each).predict(rows) for each in (split, other))
+    chosen, misled = (
+        methods_without_privacy.target_only(each).predict(rows) for each in (split, other)
+    )
     assert not np.allclose(chosen, misled)
     # but no private method looks at them
-    for method in (private_001.known_noise, private_001.noisy_gradient, private_001.printed):
+    for method in (
+        private_methods.known_noise,
+        private_methods.noisy_gradient,
+        private_methods.printed,
+    ):
         first, second = (method(each, epsilon=1.0).predict(rows) for each in (split, other))
         assert np.array_equal(first, second)
 
 
 def test_more_budget_is_better_and_public_only_spends_nothing(split):
-    assert private_001.public_only(split).epsilon == 0
-    public = methods_001.error(split, private_001.public_only(split).predict)
-    ours = methods_001.error(split, private_001.known_noise(split, epsilon=8.0).predict)
-    oracle = methods_001.error(split, private_001.oracle_private(split).predict)
+    assert private_methods.public_only(split).epsilon == 0
+    public = methods_without_privacy.error(split, private_methods.public_only(split).predict)
+    ours = methods_without_privacy.error(
+        split, private_methods.known_noise(split, epsilon=8.0).predict
+    )
+    oracle = methods_without_privacy.error(split, private_methods.oracle_private(split).predict)
     assert oracle < ours < public
 
 
 def test_printed_constants_do_not_keep_a_small_epsilon(split):
-    assert private_001.printed(split, epsilon=0.5).epsilon > 0.5
+    assert private_methods.printed(split, epsilon=0.5).epsilon > 0.5
 
 
 def lines(dataset, n, errors):
@@ -309,13 +322,13 @@ def test_relative_errors_are_taken_within_a_split():
 
 
 def test_published_numbers_have_the_tables_names():
-    assert set(RELATIVE_ERRORS) == set(data_001.REGRESSION)
-    assert set(REVIEW_ERRORS) == set(data_001.AMAZON)
-    assert set(ACCURACY) == set(data_001.CLASSES)
+    assert set(RELATIVE_ERRORS) == set(splits.REGRESSION)
+    assert set(REVIEW_ERRORS) == set(splits.AMAZON)
+    assert set(ACCURACY) == set(splits.CLASSES)
     for published, table in (
-        (RELATIVE_ERRORS, tables_001.TABLE_1),
-        (REVIEW_ERRORS, tables_001.TABLE_3),
-        (ACCURACY, tables_001.TABLE_4),
+        (RELATIVE_ERRORS, tables.TABLE_1),
+        (REVIEW_ERRORS, tables.TABLE_3),
+        (ACCURACY, tables.TABLE_4),
     ):
         for each in published.values():
             assert set(each) <= set(table)
@@ -324,7 +337,7 @@ def test_published_numbers_have_the_tables_names():
 def test_error_counts_wrong_classes():
     rows, labels = np.zeros((4, 1)), np.array([0.0, 1.0, 1.0, 1.0])
     split = Split(rows, labels, rows, labels, rows, labels, rows, labels, True, 0)
-    assert methods_001.error(split, lambda X: np.ones(len(X))) == 0.25
+    assert methods_without_privacy.error(split, lambda X: np.ones(len(X))) == 0.25
 
 
 @needs_data
@@ -341,7 +354,7 @@ def test_error_counts_wrong_classes():
     ],
 )
 def test_loaders(load, source, target):
-    data = getattr(paper_001, load)()
+    data = getattr(loaders, load)()
     assert data.X_public.shape == source
     assert data.X_private.shape == target
     assert all(np.isfinite(part).all() for part in data)
@@ -349,7 +362,7 @@ def test_loaders(load, source, target):
 
 @needs_data
 def test_directions_of_words_come_from_public_rows():
-    split = draw(data_001.AMAZON["kitchen → dvd"], 0)
+    split = draw(splits.AMAZON["kitchen → dvd"], 0)
     assert (len(split.y), split.n, len(split.y_test)) == (700, 300, 1000)
     assert set(np.unique(split.y)) == {-1.0, 1.0}
     assert np.mean(np.sum(split.X**2, axis=1)) == pytest.approx(1.0)
@@ -359,11 +372,11 @@ def test_directions_of_words_come_from_public_rows():
 @needs_data
 def test_figure_stops_where_the_people_stop():
     with pytest.raises(ValueError, match="only 1,300 private people"):
-        figures_001.run_cell(figures_001.Cell("Gas", 5000, 0, (1.0,)))
+        figures_1_to_4.run_cell(figures_1_to_4.Cell("Gas", 5000, 0, (1.0,)))
 
 
 @needs_data
 def test_accent_on_real_data():
-    table = pd.DataFrame(tables_001.run_cell(tables_001.Cell("4", "Accent", 0)))
+    table = pd.DataFrame(tables.run_cell(tables.Cell("4", "Accent", 0)))
     found = table.set_index("method")["error"]
     assert found["target only"] < found["source only"]

@@ -1,0 +1,5 @@
+"""``python -m reproduce``: run the experiments of a paper again."""
+
+from .command import app
+
+app()

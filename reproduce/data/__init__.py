@@ -1,0 +1,1 @@
+"""Data that several papers use, and the files that all of them are read from."""

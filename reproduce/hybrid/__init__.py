@@ -1,0 +1,1 @@
+"""Paper 003 (Kohen, Sheffet): a curator's rows and agents of another population."""

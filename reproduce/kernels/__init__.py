@@ -1,0 +1,1 @@
+"""Paper 002 (Jain, Thakurta): private learning with kernels."""

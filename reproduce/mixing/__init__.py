@@ -1,0 +1,1 @@
+"""Paper 004 (Golatkar et al., AdaMix): a few public examples mixed with many private ones."""
