@@ -80,7 +80,7 @@ OTHERS = {
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("with_private", [True, False])
 def test_round_trip_of_every_method(name, with_private, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report._figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
     rng = np.random.default_rng(0)
     X, T = rng.normal(size=(200, 3)), rng.normal(size=(901, 3))
     y, z = X @ [1.0, 2.0, -1.0], T @ [1.0, 2.0, -1.0]

@@ -336,7 +336,7 @@ def traces_of_size(said):
 @pytest.fixture
 def quick(monkeypatch):
     """Pages without figures, where they do not matter."""
-    monkeypatch.setattr("dpadapt.report._figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
 
 
 @pytest.mark.parametrize("name", EVERY)

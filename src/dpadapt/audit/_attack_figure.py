@@ -10,7 +10,7 @@ import numpy as np
 
 from dpadapt.privacy import _validate as validate
 from dpadapt.privacy import gaussian_mu
-from dpadapt.report._figures import BLUE, GREY, ORANGE, _blank, _title, plain
+from dpadapt.report.figures import BLUE, GREY, ORANGE, blank, plain, set_title
 
 from .membership import (
     AttackResult,
@@ -65,7 +65,7 @@ def draw_attack(
     finite = [epsilon for epsilon in epsilons if math.isfinite(epsilon)] or [1.0]
     low, high = finite[0] / 1.5, finite[-1] * 1.5
     places = {epsilon: min(epsilon, high * 1.6) for epsilon in epsilons}  # infinity: at the right
-    figure, panels = _blank(9.4, 3.8, columns=2)
+    figure, panels = blank(9.4, 3.8, columns=2)
     figure.suptitle(plain(title), x=0.01, ha="left", fontsize=11, weight="bold")
     _panel(panels[0], named, places, lambda each: each.auc)
     _panel(panels[1], named, places, lambda each: each.advantage)
@@ -89,8 +89,8 @@ def draw_attack(
         )
         axes.minorticks_off()
         axes.set_xlabel(f"epsilon (delta {delta:.0e})")
-    _title(panels[0], "How often a member scores higher")
-    _title(panels[1], "Detections minus false alarms")
+    set_title(panels[0], "How often a member scores higher")
+    set_title(panels[1], "Detections minus false alarms")
     panels[0].set_ylabel("area under the curve")
     panels[1].set_ylabel("advantage")
     figure.legend(

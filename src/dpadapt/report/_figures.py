@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .wording import one_line
+from .figures import BLUE, GREY, INK, ORANGE, blank, plain, set_title
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 __all__ = [
-    "as_data_uri",
     "class_norms_figure",
     "coefficients_figure",
     "detection_figure",
@@ -27,38 +24,15 @@ __all__ = [
     "weights_figure",
 ]
 
-BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#767676", "#222222"  # Okabe and Ito's
 _MOST_NUMBERS = 80  # cells of a heat map that are written out
 _MOST_LETTERS = 40  # of names side by side
-_STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": GREY,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e4e4",
-    "svg.hashsalt": "dpadapt",
-}
-
-
-def as_data_uri(figure: Figure) -> str:
-    """Draw a figure as SVG into a data URI, so that an HTML file needs no other file."""
-    import matplotlib
-
-    buffer = io.BytesIO()
-    with matplotlib.rc_context(_STYLE):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
 
 
 def epsilon_figure(
     deltas: NDArray[np.float64], epsilons: NDArray[np.float64], claimed: tuple[float, float]
 ) -> Figure:
     """Epsilon against delta, with the claimed point (delta, epsilon) marked."""
-    figure, axes = _blank(5.2, 3.4)
+    figure, axes = blank(5.2, 3.4)
     axes.plot(deltas, epsilons, color=BLUE, lw=2)
     axes.plot(*claimed, "o", color=ORANGE, ms=9, zorder=3)
     axes.annotate(
@@ -71,7 +45,7 @@ def epsilon_figure(
     )
     axes.set_xscale("log")
     axes.set_ylim(bottom=0)
-    _title(axes, "The same release, read at any delta")
+    set_title(axes, "The same release, read at any delta")
     axes.set(
         xlabel="delta (probability that epsilon fails)",
         ylabel="epsilon",
@@ -81,11 +55,11 @@ def epsilon_figure(
 
 def detection_figure(false_alarms: NDArray[np.float64], limit: NDArray[np.float64]) -> Figure:
     """Most that any test can detect, against its rate of false alarms."""
-    figure, axes = _blank(5.2, 3.4)
+    figure, axes = blank(5.2, 3.4)
     axes.fill_between(false_alarms, false_alarms, limit, color=BLUE, alpha=0.18, lw=0)
     axes.plot(false_alarms, limit, color=BLUE, lw=2, label="limit for any test")
     axes.plot([0, 1], [0, 1], "--", color=GREY, label="guessing")
-    _title(axes, "What an adversary can learn, at most")
+    set_title(axes, "What an adversary can learn, at most")
     axes.set(
         xlabel="false alarms (rate)",
         ylabel="true detections (rate)",
@@ -98,7 +72,7 @@ def detection_figure(false_alarms: NDArray[np.float64], limit: NDArray[np.float6
 
 def weights_figure(weights: NDArray[np.float64]) -> Figure:
     """Weights of the public rows, in multiples of a uniform weight."""
-    figure, axes = _blank(5.2, 3.4)
+    figure, axes = blank(5.2, 3.4)
     relative = weights * len(weights)
     axes.hist(relative, bins=_weight_bins(relative), color=BLUE, edgecolor="white", lw=0.3)
     axes.axvline(1.0, color=ORANGE, ls="--")
@@ -110,7 +84,7 @@ def weights_figure(weights: NDArray[np.float64]) -> Figure:
         weight="bold",
     )
     axes.set_yscale("log")
-    _title(axes, "Weights of the public rows")
+    set_title(axes, "Weights of the public rows")
     axes.set(
         xlabel="weight (1 = every row counts the same)",
         ylabel="public rows (log scale)",
@@ -137,7 +111,7 @@ def heat_map_figure(
     across = [plain(each) for each in classes]
     upright = sum(map(len, across)) > _MOST_LETTERS
     room = 0.08 * max(map(len, across)) if upright else 0.0
-    figure, axes = _blank(5.2, max(2.2, 1.5 + 0.26 * len(names)) + room)
+    figure, axes = blank(5.2, max(2.2, 1.5 + 0.26 * len(names)) + room)
     colours = LinearSegmentedColormap.from_list("signed", [ORANGE, "white", BLUE])
     reach = float(np.abs(sizes).max()) or 1.0
     cells = sizes.T
@@ -151,19 +125,19 @@ def heat_map_figure(
             axes.text(right, down, f"{value:.2g}", ha="center", va="center", color=ink, size=8)
     bar = figure.colorbar(image, ax=axes, label="coefficient")
     bar.outline.set_visible(False)
-    _title(axes, "Coefficients of each class")
+    set_title(axes, "Coefficients of each class")
     return figure
 
 
 def _bars(names: Sequence[str], sizes: NDArray[np.float64], title: str, what: str) -> Figure:
-    figure, axes = _blank(5.2, max(1.8, 0.9 + 0.26 * len(sizes)))
+    figure, axes = blank(5.2, max(1.8, 0.9 + 0.26 * len(sizes)))
     places = range(len(sizes))[::-1]  # the first on top
     colours = [BLUE if size >= 0 else ORANGE for size in sizes]
     axes.barh(places, sizes, color=colours, height=0.7)
     axes.set_yticks(places, [plain(name) for name in names])
     axes.axvline(0, color=INK, lw=0.8)
     axes.grid(axis="y", visible=False)
-    _title(axes, title)
+    set_title(axes, title)
     axes.set_xlabel(what)
     return figure
 
@@ -181,7 +155,7 @@ def errors_figure(results: pd.DataFrame, reference: str) -> Figure:
     """
     names = list(dict.fromkeys(results["setting"]))
     methods = [each for each in dict.fromkeys(results["method"]) if each != reference]
-    figure, panels = _blank(10.5, 1.8 + 0.46 * len(methods), columns=len(names))
+    figure, panels = blank(10.5, 1.8 + 0.46 * len(methods), columns=len(names))
     figure.suptitle(
         "Error on private people: bars are means, dots are single runs; left is better",
         x=0.01,
@@ -210,36 +184,11 @@ def errors_figure(results: pd.DataFrame, reference: str) -> Figure:
         axes.grid(axis="y", visible=False)
         axes.axvline(0, color=INK, lw=0.8)
         axes.set_xlim(right=1.75 * float(excess[methods].max().max()))
-        _title(axes, plain(name[:1].upper() + name[1:]))
+        set_title(axes, plain(name[:1].upper() + name[1:]))
         axes.set_xlabel(f"% above '{plain(reference)}'\n(MSE {table[reference].mean():.4f})")
         if axes is not np.atleast_1d(panels)[0]:
             axes.tick_params(labelleft=False)
     return figure
-
-
-def plain(text: str) -> str:
-    r"""Text as matplotlib draws it literally: no formulas, one line, not too long.
-
-    Examples
-    --------
-    >>> print(plain("price in $ or \n$x^2$"))
-    price in \$ or \$x^2\$
-    """
-    short = one_line(text)
-    return short.replace("\\", "\\\\").replace("$", r"\$") if "$" in short else short
-
-
-def _blank(width: float, height: float, *, columns: int = 1) -> tuple[Figure, Any]:
-    import matplotlib
-    from matplotlib.figure import Figure
-
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        return figure, figure.subplots(1, columns)
-
-
-def _title(axes: Any, text: str) -> None:
-    axes.set_title(text, loc="left", fontsize=11, weight="bold")
 
 
 def _colour(method: str) -> str:

@@ -162,6 +162,7 @@ def _figures(
     estimator: Any, guarantee: Guarantee, shown: Shown | None, context: ReportContext
 ) -> dict[str, str]:
     from . import _figures as figures
+    from .figures import as_data_uri
 
     drawn = {}
     if shown is not None:
@@ -177,7 +178,7 @@ def _figures(
             drawn["weights"] = figures.weights_figure(np.asarray(estimator.weights_))
     if context.results is not None:
         drawn["errors"] = figures.errors_figure(context.results, context.reference)
-    return {name: figures.as_data_uri(figure) for name, figure in drawn.items()}
+    return {name: as_data_uri(figure) for name, figure in drawn.items()}
 
 
 def _rows(guarantee: Guarantee) -> str:
