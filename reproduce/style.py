@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["band", "mean_and_spread"]
+__all__ = ["ALARM", "GREEN", "PINK", "SKY", "YELLOW", "band", "mean_and_spread"]
+
+GREEN, PINK, SKY = "#009E73", "#CC79A7", "#56B4E9"  # Okabe and Ito's, beside those of reports
+YELLOW, ALARM = "#B8860B", "#8a3b00"  # dark enough for thin lines, and for warnings
 
 
 def mean_and_spread(values: Sequence[float], digits: int = 1) -> str:

@@ -12,20 +12,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import stats
 
 from dpadapt.discrepancy.frank_wolfe import FrankWolfe
 from dpadapt.discrepancy.minimisation import discrepancy, minimise_discrepancy
 from dpadapt.discrepancy.moments import release_second_moment
 from dpadapt.discrepancy.parameters import PublicFacts, frank_wolfe_parameters
 from dpadapt.privacy import Cleaning, Private, SecondMoment
+from dpadapt.report.figures import GREY, set_title
+from reproduce.page import panels
 from reproduce.runs import Options, run_cells
 
 from .data import figure_data
+from .style import LINES, NAMES
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-__all__ = ["CrossoverCell", "run_crossover", "run_crossover_cell"]
+__all__ = [
+    "CrossoverCell",
+    "crossover_findings",
+    "draw_crossover",
+    "run_crossover",
+    "run_crossover_cell",
+]
+
+_CONFIDENCE = 0.975  # of a paired difference, one side
 
 DELTA = 1 / 8000
 PUBLIC_ROWS = 500
@@ -121,3 +134,89 @@ def run_crossover(options: Options) -> pd.DataFrame:
         )
     ]
     return run_cells(run_crossover_cell, cells, options, "crossover")
+
+
+def draw_crossover(table: pd.DataFrame) -> Figure:
+    """Discrepancy against d, one panel for each n epsilon.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> line = {"d": 10, "n": 100, "epsilon": 0.1, "method": "moments", "discrepancy": 0.3}
+    >>> len(draw_crossover(pd.DataFrame([line])).axes)
+    1
+    """
+    settings = _settings(table)
+    figure, grid = panels(4 * len(settings) + 0.5, 4.3, 1, len(settings))
+    for axes, ((n, epsilon), part) in zip(grid.flat, settings, strict=True):
+        for method, lines in part.groupby("method", sort=False):
+            curve = lines.groupby("d")["discrepancy"]
+            colour, line = LINES[str(method)]
+            axes.errorbar(
+                curve.mean().index,
+                curve.mean(),
+                yerr=curve.std().fillna(0),
+                color=colour,
+                ls=line,
+                marker="o",
+                ms=4,
+                capsize=2,
+                label=method,
+            )
+        axes.axvline((n * epsilon) ** (4 / 3), color=GREY, lw=0.8)
+        axes.set(xscale="log", ylim=(0, None), xlabel="columns d", xlim=(7, 2900))
+        set_title(axes, f"n = {n}, ε = {epsilon:.2g}")
+    grid.flat[0].set_ylabel(NAMES["discrepancy"])
+    handles, labels = grid.flat[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def crossover_findings(table: pd.DataFrame) -> list[str]:
+    """On which side of the crossover Frank-Wolfe wins, by a paired t test at 95%.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> methods = {"uniform weights": 0.4, "moments": 0.1, "Frank-Wolfe, tight, own K": 0.2}
+    >>> lines = [
+    ...     {"d": 9, "n": 100, "epsilon": 0.1, "repeat": 0, "method": m, "discrepancy": x}
+    ...     for m, x in methods.items()
+    ... ]
+    >>> crossover_findings(pd.DataFrame(lines))
+    ['n epsilon = 10: Frank-Wolfe is clearly lower at no d; moments clearly lower at no d.']
+    """
+    sentences = []
+    for (n, epsilon), part in _settings(table):
+        found = part.pivot(index=["d", "repeat"], columns="method", values="discrepancy")
+        gain = (found["moments"] - found["Frank-Wolfe, tight, own K"]).groupby("d")
+        # Student's t; not a number for a single run, which shows nothing
+        clear = gain.mean() / gain.sem() / stats.t.ppf(_CONFIDENCE, gain.count() - 1)
+        mean = found.groupby("d").mean()
+
+        def places(
+            chosen: pd.Series[bool], winner: str, loser: str, mean: pd.DataFrame = mean
+        ) -> str:
+            wins = [
+                f"d = {d} ({mean[winner][d]:.2g} against {mean[loser][d]:.2g}; uniform weights "
+                f"{mean['uniform weights'][d]:.2g})"
+                for d in mean.index[chosen]
+            ]
+            return ", ".join(wins) or "no d"
+
+        rival = "Frank-Wolfe, tight, own K"
+        sentences.append(
+            f"n epsilon = {n * epsilon:.4g}: Frank-Wolfe is clearly lower at "
+            f"{places(clear > 1, rival, 'moments')}; moments clearly lower at "
+            f"{places(clear < -1, 'moments', rival)}."
+        )
+    return sentences
+
+
+def _settings(table: pd.DataFrame) -> list[tuple[tuple[int, float], pd.DataFrame]]:
+    """Parts of the crossover's table with the same n and epsilon."""
+    pairs = sorted(set(zip(table["n"], table["epsilon"], strict=True)))
+    return [
+        ((n, epsilon), table[(table["n"] == n) & (table["epsilon"] == epsilon)])
+        for n, epsilon in pairs
+    ]

@@ -1,54 +1,55 @@
-"""Tables, pictures and sentences of paper 000's experiments, from their tidy tables."""
+"""Figures 1 and 2 of paper 000: the paper's algorithms beside the release of one noisy matrix.
+
+Both figures come from the same runs. Stage 1 finds weights of the public rows (Figure 1 shows their
+discrepancy to the private rows), stage 2 fits a ridge regression to the weighted rows (Figure 2
+shows its error on fresh target rows).
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
 
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from dpadapt.discrepancy.minimisation import discrepancy
+from dpadapt.discrepancy.second_stage import weighted_ridge
+from dpadapt.report.figures import set_title
 from reproduce.page import panels
+from reproduce.runs import Options, run_cells
+
+from .data import Array
+from .methods import METHODS, ORACLE_METHODS, RIDGE, STEPS, Cell, Fit, Task
+from .style import LINES, NAMES, ORACLE, summarise
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 __all__ = [
+    "CELLS",
     "best_mu",
-    "crossover_findings",
-    "draw_crossover",
-    "draw_errors",
     "draw_figure",
     "figure_findings",
-    "real_findings",
-    "summarise",
+    "run_cell",
+    "run_figures",
     "summarise_figure",
 ]
 
-GREEN, PINK, YELLOW = "#009E73", "#CC79A7", "#B8860B"
-ORACLE = "Frank-Wolfe, printed, best mu (oracle)"
-# colour tells the algorithm, the line the constants
-_LINES: dict[str, tuple[str, str]] = {
-    "public only": (GREY, ":"),
-    "uniform weights": (GREY, ":"),
-    "Frank-Wolfe, printed": (ORANGE, "-"),
-    ORACLE: (ORANGE, "none"),
-    "Frank-Wolfe, tight": (ORANGE, "--"),
-    "Frank-Wolfe, tight, own K": (ORANGE, "-."),
-    "mirror descent, printed": (PINK, "-"),
-    "mirror descent, tight": (PINK, "--"),
-    "single stage, printed": (GREEN, "-"),
-    "single stage, tight": (GREEN, "--"),
-    "moments": (BLUE, "-"),
-    "moments, single stage": (BLUE, "--"),
-    "no privacy": (INK, ":"),
-    "private labels": (INK, "-."),
-}
-_FIGURE_1 = [each for each in _LINES if not each.startswith(("single", "moments, s", "private"))]
-_FIGURE_2 = [each for each in _LINES if each != ORACLE]
+# every n at epsilon 1 and 10, every epsilon at the smallest and the largest n
+CELLS = tuple(
+    (n, epsilon)
+    for n in (1000, 2000, 4000, 8000)
+    for epsilon in (0.5, 1.0, 3.0, 10.0)
+    if n in (1000, 8000) or epsilon in (1.0, 10.0)
+)
+ORACLE_CELLS = ((1000, 1.0), (1000, 10.0), (8000, 1.0), (8000, 10.0))
+QUICK_CELLS = ((1000, 1.0), (8000, 1.0))
+QUICK_STEPS = 100
+
+_FIGURE_1 = [each for each in LINES if not each.startswith(("single", "moments, s", "private"))]
+_FIGURE_2 = [each for each in LINES if each != ORACLE]
 _KEY_METHODS = (
     "public only",
     "Frank-Wolfe, printed",
@@ -58,9 +59,82 @@ _KEY_METHODS = (
     "no privacy",
 )
 _SHOWN = {"discrepancy": _FIGURE_1, "mse": _FIGURE_2}
-_CONFIDENCE = 0.975  # of a paired difference, one side
 _UNITS = {"discrepancy": 1.0, "mse": 1e4}
-_NAMES = {"discrepancy": "discrepancy ‖M(q)‖₂", "mse": "test error (MSE x 10⁴)"}
+
+
+def run_figures(options: Options) -> pd.DataFrame:
+    """Run the experiment of Figures 1 and 2.
+
+    Parameters
+    ----------
+    options : Options
+
+    Returns
+    -------
+    DataFrame
+        A line for each n, epsilon, repeat and method.
+
+    Examples
+    --------
+    >>> table = run_figures(Options(repeats=1, quick=True, steps=5))
+    >>> sorted(set(table["n"]))
+    [1000, 8000]
+    """
+    steps = options.steps or (QUICK_STEPS if options.quick else STEPS)
+    cells = [
+        Cell(n, epsilon, repeat, steps)
+        for repeat in range(options.repeats)
+        for n, epsilon in (QUICK_CELLS if options.quick else CELLS)
+    ]
+    return run_cells(run_cell, cells, options, "figures 1 and 2")
+
+
+def run_cell(cell: Cell) -> list[dict[str, Any]]:
+    """Every method on one draw of the data.
+
+    Examples
+    --------
+    >>> rows = run_cell(Cell(n=1000, epsilon=1.0, repeat=0, steps=5))
+    >>> {"n", "epsilon", "method", "true_epsilon", "discrepancy", "mse"} <= set(rows[0])
+    True
+    """
+    task, rows = Task(cell), []
+    methods = dict(METHODS)
+    if (cell.n, cell.epsilon) in ORACLE_CELLS:
+        methods |= ORACLE_METHODS
+    for name, method in methods.items():
+        start = time.perf_counter()
+        fit = method(task)
+        seconds = time.perf_counter() - start
+        rows.append(_measured(task, fit) | {"method": name, "seconds": seconds})
+    return rows
+
+
+def _measured(task: Task, fit: Fit) -> dict[str, Any]:
+    """One line of the table."""
+    return {
+        "n": task.cell.n,
+        "epsilon": task.cell.epsilon,
+        "repeat": task.cell.repeat,
+        "mu": fit.mu,
+        "steps": fit.steps,
+        "true_epsilon": fit.epsilon,
+        "discrepancy": _distance(task, fit.weights),
+        "mse": _error(task, fit),
+    }
+
+
+def _distance(task: Task, weights: Array | None) -> float:
+    return math.nan if weights is None else discrepancy(task.X, weights, task.true_moment)
+
+
+def _error(task: Task, fit: Fit) -> float:
+    """Mean squared error on fresh target rows, after the second stage where there is one."""
+    coefficients = fit.coefficients
+    if coefficients is None:
+        weights = np.asarray(fit.weights, dtype=float)
+        coefficients = weighted_ridge(task.X, task.y, weights, ridge=RIDGE)
+    return float(np.mean((task.test.X_private @ coefficients - task.test.y_private) ** 2))
 
 
 def best_mu(table: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -86,23 +160,6 @@ def best_mu(table: pd.DataFrame, column: str) -> pd.DataFrame:
     return pd.concat(kept, ignore_index=True)
 
 
-def summarise(table: pd.DataFrame, keys: Sequence[str], column: str) -> pd.DataFrame:
-    """Mean and spread (standard deviation over repeats) of a column, in the table's order.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> table = pd.DataFrame({"method": ["a", "a"], "mse": [1.0, 3.0]})
-    >>> summarise(table, ["method"], "mse").to_dict("records")
-    [{'method': 'a', 'mse': '2', 'spread': '1.4', 'repeats': 2}]
-    """
-    grouped = table.groupby(list(keys), sort=False)[column]
-    found = grouped.agg(["mean", "std", "count"]).reset_index()
-    found["mean"] = found["mean"].map("{:.3g}".format)
-    found["std"] = found["std"].map(lambda value: "" if math.isnan(value) else f"{value:.2g}")
-    return found.rename(columns={"mean": column, "std": "spread", "count": "repeats"})
-
-
 def summarise_figure(table: pd.DataFrame, column: str) -> pd.DataFrame:
     """Numbers of Figure 1 ("discrepancy") or 2 ("mse"), with the epsilon that truly holds.
 
@@ -119,7 +176,7 @@ def summarise_figure(table: pd.DataFrame, column: str) -> pd.DataFrame:
     found = summarise(shown, ["n", "epsilon", "method"], column)
     true = shown.groupby(["n", "epsilon", "method"], sort=False)["true_epsilon"].max()
     found.insert(3, "true epsilon", [f"{value:.3g}" for value in true])
-    return found.rename(columns={column: _NAMES[column]})
+    return found.rename(columns={column: NAMES[column]})
 
 
 def draw_figure(table: pd.DataFrame, column: str) -> Figure:
@@ -144,7 +201,7 @@ def draw_figure(table: pd.DataFrame, column: str) -> Figure:
             if not len(curve):
                 continue
             mean, spread = curve.mean() * _UNITS[column], curve.std().fillna(0) * _UNITS[column]
-            colour, line = _LINES[method]
+            colour, line = LINES[method]
             lower = np.minimum(spread, 0.9 * mean)  # a logarithmic axis has no zero
             handles[_legend(shown, method)] = axes.errorbar(
                 mean.index,
@@ -162,7 +219,7 @@ def draw_figure(table: pd.DataFrame, column: str) -> Figure:
         name = "ε" if fixed == "epsilon" else "n"
         set_title(axes, f"{name} = {value:g}")
         axes.set(xlabel="private rows n" if along == "n" else "ε asked for", xscale="log")
-        axes.set(ylabel=_NAMES[column], yscale="log")
+        axes.set(ylabel=NAMES[column], yscale="log")
         ticks = sorted(set(part[along]))
         axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         axes.minorticks_off()
@@ -213,156 +270,6 @@ def figure_findings(table: pd.DataFrame, column: str) -> list[str]:
         f"{shares.max():.2g} times the epsilon that they claim: they add more noise than they "
         "need.",
         *sentences,
-    ]
-
-
-def draw_crossover(table: pd.DataFrame) -> Figure:
-    """Discrepancy against d, one panel for each n epsilon.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> line = {"d": 10, "n": 100, "epsilon": 0.1, "method": "moments", "discrepancy": 0.3}
-    >>> len(draw_crossover(pd.DataFrame([line])).axes)
-    1
-    """
-    settings = _settings(table)
-    figure, grid = panels(4 * len(settings) + 0.5, 4.3, 1, len(settings))
-    for axes, ((n, epsilon), part) in zip(grid.flat, settings, strict=True):
-        for method, lines in part.groupby("method", sort=False):
-            curve = lines.groupby("d")["discrepancy"]
-            colour, line = _LINES[str(method)]
-            axes.errorbar(
-                curve.mean().index,
-                curve.mean(),
-                yerr=curve.std().fillna(0),
-                color=colour,
-                ls=line,
-                marker="o",
-                ms=4,
-                capsize=2,
-                label=method,
-            )
-        axes.axvline((n * epsilon) ** (4 / 3), color=GREY, lw=0.8)
-        axes.set(xscale="log", ylim=(0, None), xlabel="columns d", xlim=(7, 2900))
-        set_title(axes, f"n = {n}, ε = {epsilon:.2g}")
-    grid.flat[0].set_ylabel(_NAMES["discrepancy"])
-    handles, labels = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-    return figure
-
-
-def crossover_findings(table: pd.DataFrame) -> list[str]:
-    """On which side of the crossover Frank-Wolfe wins, by a paired t test at 95%.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> methods = {"uniform weights": 0.4, "moments": 0.1, "Frank-Wolfe, tight, own K": 0.2}
-    >>> lines = [
-    ...     {"d": 9, "n": 100, "epsilon": 0.1, "repeat": 0, "method": m, "discrepancy": x}
-    ...     for m, x in methods.items()
-    ... ]
-    >>> crossover_findings(pd.DataFrame(lines))
-    ['n epsilon = 10: Frank-Wolfe is clearly lower at no d; moments clearly lower at no d.']
-    """
-    sentences = []
-    for (n, epsilon), part in _settings(table):
-        found = part.pivot(index=["d", "repeat"], columns="method", values="discrepancy")
-        gain = (found["moments"] - found["Frank-Wolfe, tight, own K"]).groupby("d")
-        # Student's t; not a number for a single run, which shows nothing
-        clear = gain.mean() / gain.sem() / stats.t.ppf(_CONFIDENCE, gain.count() - 1)
-        mean = found.groupby("d").mean()
-
-        def places(
-            chosen: pd.Series[bool], winner: str, loser: str, mean: pd.DataFrame = mean
-        ) -> str:
-            wins = [
-                f"d = {d} ({mean[winner][d]:.2g} against {mean[loser][d]:.2g}; uniform weights "
-                f"{mean['uniform weights'][d]:.2g})"
-                for d in mean.index[chosen]
-            ]
-            return ", ".join(wins) or "no d"
-
-        rival = "Frank-Wolfe, tight, own K"
-        sentences.append(
-            f"n epsilon = {n * epsilon:.4g}: Frank-Wolfe is clearly lower at "
-            f"{places(clear > 1, rival, 'moments')}; moments clearly lower at "
-            f"{places(clear < -1, 'moments', rival)}."
-        )
-    return sentences
-
-
-def draw_errors(table: pd.DataFrame) -> Figure:
-    """Error of each method: means as bars, single runs as dots.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> len(draw_errors(pd.DataFrame({"method": ["a", "a"], "mse": [1.0, 2.0]})).axes)
-    1
-    """
-    methods = list(dict.fromkeys(table["method"]))[::-1]
-    figure, grid = panels(8, 1.2 + 0.5 * len(methods), 1, 1)
-    axes = grid.flat[0]
-    for place, method in enumerate(methods):
-        values = table.loc[table["method"] == method, "mse"].to_numpy()
-        colour = BLUE if method.startswith("dpadapt") else GREY
-        axes.barh(place, values.mean(), color=colour, alpha=0.35, height=0.62)
-        axes.plot(values, np.full(len(values), place), "o", color=colour, ms=4.5)
-        axes.annotate(
-            f"{values.mean():.4f}",
-            (values.max(), place),
-            xytext=(8, 0),
-            textcoords="offset points",
-            va="center",
-        )
-    axes.set_yticks(range(len(methods)), methods)
-    axes.grid(axis="y", visible=False)
-    axes.set_xlabel("error on private rows (MSE, in units of the public labels' variance)")
-    axes.set_xlim(right=1.12 * float(table["mse"].max()))
-    return figure
-
-
-def real_findings(table: pd.DataFrame) -> list[str]:
-    """Whether adaptation helps, and whether discrepancy minimisation itself does.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> names = ["public only", "dpadapt, epsilon 1", "plain DM, no privacy"]
-    >>> lines = [{"repeat": 0, "method": m, "mse": x} for m, x in zip(names, [0.2, 0.2, 0.4])]
-    >>> real_findings(pd.DataFrame(lines))[1]
-    'Plain discrepancy minimisation, without privacy, changes it by +100.0%: it does not help here.'
-    """
-    runs = table.pivot(index="repeat", columns="method", values="mse")
-    mean, public = runs.mean(), runs["public only"]
-    sentences = []
-    ours = runs["dpadapt, epsilon 1"]
-    sentences.append(
-        f"dpadapt at epsilon 1 changes the error of public data alone ({public.mean():.4f}) by "
-        f"{ours.mean() / public.mean() - 1:+.1%}; it is lower in {int((ours < public).sum())} of "
-        f"{len(runs)} splits."
-    )
-    for method, name in (
-        ("plain DM, no privacy", "Plain discrepancy minimisation"),
-        ("kernel mean matching, no privacy", "Kernel mean matching"),
-    ):
-        if method not in mean.index:
-            sentences.append(f"{name} was not run: the package `adapt` is not installed.")
-            continue
-        change = mean[method] / public.mean() - 1
-        verdict = "it helps" if change < 0 else "it does not help here"
-        sentences.append(f"{name}, without privacy, changes it by {change:+.1%}: {verdict}.")
-    return sentences
-
-
-def _settings(table: pd.DataFrame) -> list[tuple[tuple[int, float], pd.DataFrame]]:
-    """Parts of the crossover's table with the same n and epsilon."""
-    pairs = sorted(set(zip(table["n"], table["epsilon"], strict=True)))
-    return [
-        ((n, epsilon), table[(table["n"] == n) & (table["epsilon"] == epsilon)])
-        for n, epsilon in pairs
     ]
 
 

@@ -1,14 +1,8 @@
-"""Figures 1 and 2 of paper 000: the paper's algorithms beside the release of one noisy matrix.
-
-Both figures come from the same runs. Stage 1 finds weights of the public rows (Figure 1 shows their
-discrepancy to the private rows), stage 2 fits a ridge regression to the weighted rows (Figure 2
-shows its error on fresh target rows).
-"""
+"""The methods of paper 000's figures: its algorithms, and the release of one noisy matrix."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -18,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.discrepancy.frank_wolfe import FrankWolfe
-from dpadapt.discrepancy.minimisation import discrepancy, minimise_discrepancy
+from dpadapt.discrepancy.minimisation import minimise_discrepancy
 from dpadapt.discrepancy.mirror_descent import MirrorDescent
 from dpadapt.discrepancy.moments import NoisyMoment, release_second_moment
 from dpadapt.discrepancy.parameters import (
@@ -32,14 +26,13 @@ from dpadapt.discrepancy.single_stage import AdaptationObjective, SingleStage
 from dpadapt.discrepancy.smoothing import Softmax
 from dpadapt.discrepancy.variable_projection import variable_projection
 from dpadapt.privacy import Cleaning, Private, SecondMoment
-from reproduce.runs import Options, run_cells
 
 from .data import FigureData, figure_data
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
-__all__ = ["CELLS", "METHODS", "ORACLE_METHODS", "Cell", "Fit", "Task", "run_cell", "run_figures"]
+__all__ = ["METHODS", "ORACLE_METHODS", "Cell", "Fit", "Task"]
 
 Array = NDArray[np.float64]
 
@@ -50,16 +43,6 @@ RIDGE = 1e-4  # ours: not stated
 RADIUS = 1.0  # ours, the paper's Lambda: not stated
 TEST_ROWS = 20_000  # ours: not stated
 ORACLE_MU = (5.0, 15.0, 50.0, 150.0)
-# every n at epsilon 1 and 10, every epsilon at the smallest and the largest n
-CELLS = tuple(
-    (n, epsilon)
-    for n in (1000, 2000, 4000, 8000)
-    for epsilon in (0.5, 1.0, 3.0, 10.0)
-    if n in (1000, 8000) or epsilon in (1.0, 10.0)
-)
-ORACLE_CELLS = ((1000, 1.0), (1000, 10.0), (8000, 1.0), (8000, 10.0))
-QUICK_CELLS = ((1000, 1.0), (8000, 1.0))
-QUICK_STEPS = 100
 
 
 @dataclass(frozen=True)
@@ -310,54 +293,6 @@ ORACLE_METHODS: Mapping[str, Callable[[Task], Fit]] = {
 }
 
 
-def run_cell(cell: Cell) -> list[dict[str, Any]]:
-    """Every method on one draw of the data.
-
-    Examples
-    --------
-    >>> rows = run_cell(Cell(n=1000, epsilon=1.0, repeat=0, steps=5))
-    >>> {"n", "epsilon", "method", "true_epsilon", "discrepancy", "mse"} <= set(rows[0])
-    True
-    """
-    task, rows = Task(cell), []
-    methods = dict(METHODS)
-    if (cell.n, cell.epsilon) in ORACLE_CELLS:
-        methods |= ORACLE_METHODS
-    for name, method in methods.items():
-        start = time.perf_counter()
-        fit = method(task)
-        seconds = time.perf_counter() - start
-        rows.append(_measured(task, fit) | {"method": name, "seconds": seconds})
-    return rows
-
-
-def run_figures(options: Options) -> pd.DataFrame:
-    """Run the experiment of Figures 1 and 2.
-
-    Parameters
-    ----------
-    options : Options
-
-    Returns
-    -------
-    DataFrame
-        A line for each n, epsilon, repeat and method.
-
-    Examples
-    --------
-    >>> table = run_figures(Options(repeats=1, quick=True, steps=5))
-    >>> sorted(set(table["n"]))
-    [1000, 8000]
-    """
-    steps = options.steps or (QUICK_STEPS if options.quick else STEPS)
-    cells = [
-        Cell(n, epsilon, repeat, steps)
-        for repeat in range(options.repeats)
-        for n, epsilon in (QUICK_CELLS if options.quick else CELLS)
-    ]
-    return run_cells(run_cell, cells, options, "figures 1 and 2")
-
-
 def _two_stage(task: Task, algorithm: FrankWolfe | MirrorDescent, calibration: str) -> Fit:
     with task.private.open(**task.session) as session:
         (grant,) = session.plan(algorithm.request(session, task.query, calibration=calibration))
@@ -368,30 +303,3 @@ def _two_stage(task: Task, algorithm: FrankWolfe | MirrorDescent, calibration: s
 
 def _mu(smoothing: Any) -> float:
     return float(smoothing.mu)
-
-
-def _measured(task: Task, fit: Fit) -> dict[str, Any]:
-    """One line of the table."""
-    return {
-        "n": task.cell.n,
-        "epsilon": task.cell.epsilon,
-        "repeat": task.cell.repeat,
-        "mu": fit.mu,
-        "steps": fit.steps,
-        "true_epsilon": fit.epsilon,
-        "discrepancy": _distance(task, fit.weights),
-        "mse": _error(task, fit),
-    }
-
-
-def _distance(task: Task, weights: Array | None) -> float:
-    return math.nan if weights is None else discrepancy(task.X, weights, task.true_moment)
-
-
-def _error(task: Task, fit: Fit) -> float:
-    """Mean squared error on fresh target rows, after the second stage where there is one."""
-    coefficients = fit.coefficients
-    if coefficients is None:
-        weights = np.asarray(fit.weights, dtype=float)
-        coefficients = weighted_ridge(task.X, task.y, weights, ridge=RIDGE)
-    return float(np.mean((task.test.X_private @ coefficients - task.test.y_private) ** 2))

@@ -6,19 +6,11 @@ from functools import partial
 
 from reproduce.page import Experiment, Paper
 
-from .crossover import run_crossover
-from .figures_1_and_2 import (
-    crossover_findings,
-    draw_crossover,
-    draw_errors,
-    draw_figure,
-    figure_findings,
-    real_findings,
-    summarise,
-    summarise_figure,
-)
-from .methods import RADIUS, RIDGE, TEST_ROWS, run_figures
-from .wind_and_gas import run_gas, run_wind
+from .crossover import crossover_findings, draw_crossover, run_crossover
+from .figures_1_and_2 import draw_figure, figure_findings, run_figures, summarise_figure
+from .methods import RADIUS, RIDGE, TEST_ROWS
+from .style import summarise
+from .wind_and_gas import draw_errors, real_findings, run_gas, run_wind
 
 __all__ = ["PAPER"]
 

@@ -18,13 +18,24 @@ from dpadapt.discrepancy import AdaptationWarning, DiscrepancyRegressor
 from dpadapt.discrepancy.minimisation import minimise_discrepancy
 from dpadapt.discrepancy.second_stage import weighted_ridge
 from dpadapt.privacy import Private
+from dpadapt.report.figures import BLUE, GREY
 from reproduce.data.shifted import ShiftedData, load_gas, load_wind
+from reproduce.page import panels
 from reproduce.runs import Options, run_cells
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
-__all__ = ["Split", "compare", "principal_components", "run_gas", "run_wind"]
+__all__ = [
+    "Split",
+    "compare",
+    "draw_errors",
+    "principal_components",
+    "real_findings",
+    "run_gas",
+    "run_wind",
+]
 
 Array = NDArray[np.float64]
 Predictor = Callable[[Array], Array]
@@ -214,3 +225,67 @@ def _scaling(X: Array) -> Callable[[Array], Array]:
 def _ridge(split: Split, rows: Callable[[Array], Array], weights: Array) -> Predictor:
     fit = weighted_ridge(rows(split.X), split.y, weights, ridge=RIDGE)
     return lambda X: np.asarray(rows(X) @ fit)
+
+
+def draw_errors(table: pd.DataFrame) -> Figure:
+    """Error of each method: means as bars, single runs as dots.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> len(draw_errors(pd.DataFrame({"method": ["a", "a"], "mse": [1.0, 2.0]})).axes)
+    1
+    """
+    methods = list(dict.fromkeys(table["method"]))[::-1]
+    figure, grid = panels(8, 1.2 + 0.5 * len(methods), 1, 1)
+    axes = grid.flat[0]
+    for place, method in enumerate(methods):
+        values = table.loc[table["method"] == method, "mse"].to_numpy()
+        colour = BLUE if method.startswith("dpadapt") else GREY
+        axes.barh(place, values.mean(), color=colour, alpha=0.35, height=0.62)
+        axes.plot(values, np.full(len(values), place), "o", color=colour, ms=4.5)
+        axes.annotate(
+            f"{values.mean():.4f}",
+            (values.max(), place),
+            xytext=(8, 0),
+            textcoords="offset points",
+            va="center",
+        )
+    axes.set_yticks(range(len(methods)), methods)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("error on private rows (MSE, in units of the public labels' variance)")
+    axes.set_xlim(right=1.12 * float(table["mse"].max()))
+    return figure
+
+
+def real_findings(table: pd.DataFrame) -> list[str]:
+    """Whether adaptation helps, and whether discrepancy minimisation itself does.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = ["public only", "dpadapt, epsilon 1", "plain DM, no privacy"]
+    >>> lines = [{"repeat": 0, "method": m, "mse": x} for m, x in zip(names, [0.2, 0.2, 0.4])]
+    >>> real_findings(pd.DataFrame(lines))[1]
+    'Plain discrepancy minimisation, without privacy, changes it by +100.0%: it does not help here.'
+    """
+    runs = table.pivot(index="repeat", columns="method", values="mse")
+    mean, public = runs.mean(), runs["public only"]
+    sentences = []
+    ours = runs["dpadapt, epsilon 1"]
+    sentences.append(
+        f"dpadapt at epsilon 1 changes the error of public data alone ({public.mean():.4f}) by "
+        f"{ours.mean() / public.mean() - 1:+.1%}; it is lower in {int((ours < public).sum())} of "
+        f"{len(runs)} splits."
+    )
+    for method, name in (
+        ("plain DM, no privacy", "Plain discrepancy minimisation"),
+        ("kernel mean matching, no privacy", "Kernel mean matching"),
+    ):
+        if method not in mean.index:
+            sentences.append(f"{name} was not run: the package `adapt` is not installed.")
+            continue
+        change = mean[method] / public.mean() - 1
+        verdict = "it helps" if change < 0 else "it does not help here"
+        sentences.append(f"{name}, without privacy, changes it by {change:+.1%}: {verdict}.")
+    return sentences

@@ -15,10 +15,11 @@ from dpadapt.privacy import Private
 from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
+from reproduce.style import GREEN
 
 from .data import draw_setting
 from .populations import SkewedBits
-from .style import GREEN, size_axis
+from .style import size_axis
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt.report.figures import BLUE, INK, ORANGE
-from reproduce.style import band
+from reproduce.style import GREEN, PINK, band
 
 from .methods import AGENTS, CURATOR, FIXED, OPEN, OURS, SCHEDULE
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["STYLES", "curve", "shades", "size_axis"]
 
-GREEN, PINK, YELLOW, SKY = "#009E73", "#CC79A7", "#B8860B", "#56B4E9"  # Okabe and Ito's
 STYLES: Mapping[str, dict[str, Any]] = {
     OURS: {"color": BLUE, "ls": "-", "marker": "o"},
     SCHEDULE: {"color": ORANGE, "ls": "-", "marker": "s"},

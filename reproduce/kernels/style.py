@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dpadapt.report.figures import BLUE, GREY, INK, ORANGE
-from reproduce.style import band, mean_and_spread
+from reproduce.style import GREEN, PINK, SKY, YELLOW, band, mean_and_spread
 
 from .methods import (
     LINEAR,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["STYLES", "budget_axis", "curve", "pivot"]
 
-GREEN, PINK, YELLOW, SKY = "#009E73", "#CC79A7", "#B8860B", "#56B4E9"
 # colour tells the algorithm, a dashed line the printed constants
 STYLES: Mapping[str, dict[str, Any]] = {
     OURS: {"color": BLUE, "ls": "-", "marker": "o"},

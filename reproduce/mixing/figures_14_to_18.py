@@ -1,4 +1,4 @@
-"""Paper 004's looks at private rows: gradients in a public subspace, and what each row lost.
+"""Figures 14 to 18 of paper 004: what each private row lost in one training.
 
 Nothing here is a release: the numbers depend on the private rows without noise. They may be shown
 because these data sets are public; of private data they may not be.
@@ -13,48 +13,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.mixing import unsafe_individual_losses
-from dpadapt.mixing.projection import GradientSpan
-from dpadapt.mixing.softmax import gradient_norms, residuals
 from dpadapt.privacy import gaussian_mu
+from dpadapt.report.figures import INK, set_title
+from reproduce.page import panels
 from reproduce.runs import Options, run_cells
 
-from .errors import EPSILON, SIX
+from .errors import EPSILON
 from .methods import DELTA, PRIVATE, Run, fit_private
-from .tasks import TASKS, draw, fit_plain
+from .style import NOTE, PRIVATE_FACTS, STYLES, caveat, finish, title_of
+from .tasks import TASKS, draw
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 __all__ = [
     "LossCell",
-    "SpanCell",
+    "draw_losses",
     "epsilons_of",
+    "loss_findings",
     "run_individual",
     "run_losses",
-    "run_reconstruction",
-    "run_span",
-    "unexplained",
+    "summarise_losses",
 ]
 
 Array = NDArray[np.float64]
-
-_MOMENTS = 12  # of the training at which gradients are looked at
-_QUICK = ("digits", "office")
-_SPLITS = 3
-
-
-@dataclass(frozen=True)
-class SpanCell:
-    """Gradients along one training.
-
-    Examples
-    --------
-    >>> SpanCell("digits", 0).seed
-    0
-    """
-
-    task: str
-    seed: int
 
 
 @dataclass(frozen=True)
@@ -69,89 +52,6 @@ class LossCell:
 
     task: str
     method: str
-
-
-def unexplained(parts: Array, whole: Array) -> Array:
-    """Relative error of projections, from their lengths and those of what was projected.
-
-    Parameters
-    ----------
-    parts, whole : ndarray
-
-    Examples
-    --------
-    >>> unexplained(np.array([3.0, 0.0]), np.array([5.0, 2.0])).tolist()
-    [0.8, 1.0]
-    """
-    shares = (parts / np.maximum(whole, 1e-300)) ** 2
-    return np.asarray(np.sqrt(np.clip(1 - shares, 0.0, 1.0)))
-
-
-def run_span(cell: SpanCell) -> list[dict[str, Any]]:
-    """Relative reconstruction errors at some steps of AdaMix, on two subspaces.
-
-    Of single rows (their mean) and of the sum over all rows; the random subspace is drawn once and
-    has as many dimensions as the public one.
-
-    Examples
-    --------
-    >>> lines = run_span(SpanCell("digits", 0))
-    >>> first = lines[0]
-    >>> first["public, a row"] < first["random, a row"]
-    True
-    """
-    sample = draw(TASKS[cell.task], cell.seed)
-    model = fit_private(sample, Run("AdaMix", EPSILON, options={"keep_trajectory": True}))
-    features = fit_plain(sample, sample.X_public, sample.y_public, 1.0).features
-    public, private = features.rows(sample.X_public), features.rows(sample.X_private)
-    rng = np.random.default_rng([6, cell.seed])
-    shape = model.trajectory_[0].shape
-    chance = np.linalg.qr(rng.normal(size=(np.prod(shape), len(public))))[0].T
-    chance = chance.reshape(len(public), *shape)
-    lines = []
-    for t in np.unique(np.linspace(0, len(model.trajectory_) - 1, _MOMENTS).round().astype(int)):
-        W = model.trajectory_[t]
-        R = residuals(private, sample.y_private, W)
-        span = GradientSpan.of(public, sample.y_public, W)
-        rows = ((private @ public.T) * (R @ span.residuals.T)) @ span.basis
-        total = private.T @ R
-        whole, size = gradient_norms(private, R), np.array([np.linalg.norm(total)])
-        others = np.stack([np.vecdot(private @ each, R) for each in chance[: span.rank]], axis=1)
-        along = np.tensordot(chance[: span.rank], total, axes=2)
-        lines.append(
-            {
-                "dataset": cell.task,
-                "repeat": cell.seed,
-                "step": int(t) + 1,
-                "dimension": span.rank,
-                "of": int(np.prod(shape)),
-                "public, a row": _mean(np.linalg.norm(rows, axis=1), whole),
-                "random, a row": _mean(np.linalg.norm(others, axis=1), whole),
-                "public, the sum": _mean(np.linalg.norm(span.coordinates(total)), size),
-                "random, the sum": _mean(np.linalg.norm(along), size),
-            }
-        )
-    return lines
-
-
-def _mean(parts: Any, whole: Array) -> float:
-    return float(np.mean(unexplained(np.asarray(parts), whole)))
-
-
-def run_reconstruction(options: Options) -> pd.DataFrame:
-    """Figure 6: private gradients on the span of public ones, or on a random subspace.
-
-    Examples
-    --------
-    >>> _SPLITS
-    3
-    """
-    cells = [
-        SpanCell(task, seed)
-        for task in (_QUICK if options.quick else SIX)
-        for seed in range(min(_SPLITS, options.repeats))
-    ]
-    return run_cells(run_span, cells, options, "figure 6")
 
 
 def epsilons_of(mus: Array, delta: float) -> Array:
@@ -195,3 +95,79 @@ def run_individual(options: Options, *, task: str) -> pd.DataFrame:
     """
     cells = [LossCell(task, method) for method in PRIVATE]
     return run_cells(run_losses, cells, options, f"{task}, losses of rows")
+
+
+def summarise_losses(table: pd.DataFrame) -> pd.DataFrame:
+    """Quantiles of the rows' epsilons for each method.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"dataset": "digits", "method": "AdaMix", "loss": [1.0, 3.0]})
+    >>> summarise_losses(table).iloc[0, 1:].tolist()[:3]
+    ['1.20', '2.00', '2.80']
+    """
+    import pandas as pd
+
+    lines = []
+    for method, part in table.groupby("method", sort=False):
+        low, middle, high = np.quantile(part["loss"], [0.1, 0.5, 0.9])
+        lines.append(
+            {
+                "method": method,
+                "10% of rows below": f"{low:.2f}",
+                "median": f"{middle:.2f}",
+                "90% below": f"{high:.2f}",
+                "largest": f"{part['loss'].max():.2f}",
+                "not the paper's": caveat(str(part["dataset"].iloc[0])),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def draw_losses(table: pd.DataFrame) -> Figure:
+    """Histogram of the rows' epsilons, for each method.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"dataset": "digits", "method": "AdaMix", "loss": [1.0, 3.0]})
+    >>> len(draw_losses(table).axes)
+    1
+    """
+    figure, grid = panels(8, 4.4, 1, 1)
+    axes = grid.flat[0]
+    bins = np.linspace(0, EPSILON, 41).tolist()
+    for method, part in table.groupby("method", sort=False):
+        colour = STYLES[str(method)]["color"]
+        counts = part["loss"].to_numpy()
+        axes.hist(counts, bins=bins, histtype="stepfilled", color=colour, alpha=0.25)
+        axes.hist(counts, bins=bins, histtype="step", color=colour, lw=1.8, label=str(method))
+        axes.axvline(float(np.median(counts)), color=colour, ls=":", lw=1.5)
+    axes.axvline(EPSILON, color=INK, ls="--", lw=1.4, label="ε of the guarantee")
+    axes.set(xlabel="ε of a row (δ = 10⁻⁵); dotted: medians", ylabel="private rows")
+    set_title(axes, f"{title_of(str(table['dataset'].iloc[0]))}: what each row lost")
+    finish(figure, grid, 1, note=f"{PRIVATE_FACTS}\n{NOTE}")
+    return figure
+
+
+def loss_findings(table: pd.DataFrame) -> list[str]:
+    """Medians of the rows' epsilons, and how many lost next to nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"dataset": "digits", "method": "AdaMix", "loss": [1.0, 3.0]})
+    >>> loss_findings(table)[0]
+    'Median epsilon of a row: AdaMix 2.00; the guarantee says 3.'
+    """
+    medians = table.groupby("method", sort=False)["loss"].median()
+    low = table.assign(low=table["loss"] < 1).groupby("method", sort=False)["low"].mean()
+    listed = ", ".join(f"{name} {medians[name]:.2f}" for name in medians.index)
+    shares = ", ".join(f"{name} {100 * low[name]:.0f}%" for name in low.index)
+    return [
+        f"Median epsilon of a row: {listed}; the guarantee says {EPSILON:g}.",
+        f"Rows below epsilon 1: {shares}.",
+        f"{PRIVATE_FACTS} These values are no guarantee either: the path of the weights depends "
+        "on the row (erratum to Proposition 14).",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,16 +12,137 @@ from dpadapt.audit import gaussian_auc_bound
 from dpadapt.privacy import gaussian_mu
 from dpadapt.report.figures import GREY, INK, set_title
 from reproduce.page import panels
+from reproduce.runs import Options, run_cells
 
-from .methods import DELTA, FEW_SHOT, NO_PRIVACY, OURS, PRIVATE, WEAK
+from .errors import QUICK_EPSILONS, run_errors
+from .methods import (
+    DELTA,
+    FEW_SHOT,
+    NO_PRIVACY,
+    OURS,
+    PRIVATE,
+    WEAK,
+    Run,
+    fit_private,
+    plain_fit,
+    with_private,
+)
 from .style import NOTE, STYLES, caveat, curve, finish, mean_and_spread, percent_axis, title_of
+from .tasks import TASKS, draw
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["curve_findings", "draw_curves", "summarise_curves"]
+__all__ = [
+    "AttackCell",
+    "curve_findings",
+    "draw_curves",
+    "run_attack",
+    "run_curve",
+    "summarise_curves",
+]
+
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+ATTACKED = (0.5, 1.0, 3.0, 8.0)
+SHADOWS, VICTIMS = 16, 8
+
+
+@dataclass(frozen=True)
+class AttackCell:
+    """An attack on one method.
+
+    Parameters
+    ----------
+    task, method : str
+    epsilon : float
+        Infinity for the model without privacy.
+    shadows, victims : int
+        Models that the attacker trains, and models that it attacks.
+
+    Examples
+    --------
+    >>> AttackCell("digits", "AdaMix", 1.0, 4, 2).victims
+    2
+    """
+
+    task: str
+    method: str
+    epsilon: float
+    shadows: int
+    victims: int
+
+
+def run_curve(options: Options, *, task: str) -> pd.DataFrame:
+    """Figures 9 to 13: error and success of an attack against epsilon, on one data set.
+
+    Examples
+    --------
+    >>> FIVE
+    ('digits', 'usps2', 'mnist', 'office', 'surf-caltech')
+    """
+    import pandas as pd
+
+    budgets = QUICK_EPSILONS if options.quick else EPSILONS
+    runs = [Run(name, epsilon) for name in (*PRIVATE, WEAK) for epsilon in budgets]
+    errors = run_errors((task,), runs, options, f"{task}, error", ends=True)
+    shadows, victims = (4, 2) if options.quick else (SHADOWS, VICTIMS)
+    attacked = [
+        AttackCell(task, name, epsilon, shadows, victims)
+        for epsilon in (QUICK_EPSILONS[:1] if options.quick else ATTACKED)
+        for name in PRIVATE
+    ]
+    attacked.append(AttackCell(task, NO_PRIVACY, math.inf, shadows, victims))
+    attacks = run_cells(run_attack, attacked[::-1], options, f"{task}, attack")
+    return pd.concat([errors.assign(measure="error"), attacks], ignore_index=True)
+
+
+def run_attack(cell: AttackCell) -> list[dict[str, Any]]:
+    """One line: how well an attack tells members from others; see ``dpadapt.audit``.
+
+    Examples
+    --------
+    >>> line = run_attack(AttackCell("digits", "dpadapt", 1.0, 4, 2))[0]
+    >>> line["measure"], 0 <= line["advantage"] <= 1
+    ('attack', True)
+    """
+    from dpadapt.audit import membership_attack
+
+    sample = draw(TASKS[cell.task], 0)
+
+    def fit(X: Any, y: Any, seed: int) -> Any:
+        if math.isinf(cell.epsilon):
+            return plain_fit(sample, X, y)
+        return fit_private(with_private(sample, X, y), Run(cell.method, cell.epsilon), seed)
+
+    found = membership_attack(
+        fit,
+        sample.X_private,
+        sample.y_private,
+        shadows=cell.shadows,
+        targets=cell.victims,
+        relation="add-remove",
+    )
+    return [
+        {
+            "dataset": cell.task,
+            "n": len(sample.y_private) // 2,
+            "measure": "attack",
+            "method": cell.method,
+            "epsilon": cell.epsilon,
+            "auc": found.auc,
+            "auc_error": _jackknife(found),
+            "advantage": found.advantage,
+        }
+    ]
+
+
+def _jackknife(found: Any) -> float:
+    """Standard error of the area under the curve over other draws of the victims."""
+    victims = len(found.scores)
+    areas = [found.without(victim).auc for victim in range(victims)]
+    return float(np.std(areas) * math.sqrt(victims - 1))
 
 
 def summarise_curves(table: pd.DataFrame) -> pd.DataFrame:

@@ -9,19 +9,41 @@ import numpy as np
 
 from dpadapt.report.figures import GREY, set_title
 from reproduce.page import panels
+from reproduce.runs import Options
 
-from .errors import HEADLINE_METHODS
-from .methods import FEW_SHOT, NO_PRIVACY, OURS
+from .errors import QUICK_EPSILONS, run_errors
+from .methods import FEW_SHOT, NO_PRIVACY, OURS, WEAK, Run
 from .style import NOTE, STYLES, caveat, finish, mean_and_spread, percent_axis, title_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["draw_headline", "headline_findings", "increases", "summarise_headline"]
+__all__ = ["draw_headline", "headline_findings", "increases", "run_headline", "summarise_headline"]
+
+HEADLINE_EPSILONS = (0.25, 0.5, 1.0, 3.0, 8.0)
+HEADLINE = ("office", "digits", "mnist", "usps", "web2ama", "usps2mnist", "reviews")
+HEADLINE_METHODS = ("AdaMix", WEAK, OURS)
 
 PUBLISHED = (68, 92)  # percent, AdaMix, mean over the paper's six data sets
 _RELATIONS = ("add-remove", "replace-one")
+
+
+def run_headline(options: Options) -> pd.DataFrame:
+    """Increase of the error over the model without privacy, for both relations.
+
+    Examples
+    --------
+    >>> HEADLINE[0]
+    'office'
+    """
+    runs = [
+        Run(name, epsilon, relation)
+        for relation in ("add-remove", "replace-one")
+        for epsilon in (QUICK_EPSILONS if options.quick else HEADLINE_EPSILONS)
+        for name in HEADLINE_METHODS
+    ]
+    return run_errors(HEADLINE, runs, options, "headline", ends=True)
 
 
 def increases(table: pd.DataFrame) -> pd.DataFrame:

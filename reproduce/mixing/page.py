@@ -6,33 +6,24 @@ from functools import partial
 
 from reproduce.page import Experiment, Paper
 
-from .errors import (
-    FIVE,
-    run_ablation,
-    run_curve,
-    run_headline,
-    run_percentiles,
-    run_sigmas,
-)
-from .figure_5 import (
-    ablation_findings,
-    draw_ablation,
-    draw_settings,
-    setting_findings,
-    summarise_ablation,
-    summarise_settings,
-)
+from .errors import FIVE
+from .figure_5 import ablation_findings, draw_ablation, run_ablation, summarise_ablation
 from .figure_6 import (
-    draw_losses,
     draw_reconstruction,
-    loss_findings,
     reconstruction_findings,
-    summarise_losses,
+    run_reconstruction,
     summarise_reconstruction,
 )
-from .figures_9_to_13 import curve_findings, draw_curves, summarise_curves
-from .figures_14_to_18 import run_individual, run_reconstruction
-from .headline import draw_headline, headline_findings, summarise_headline
+from .figures_7_and_8 import (
+    draw_settings,
+    run_percentiles,
+    run_sigmas,
+    setting_findings,
+    summarise_settings,
+)
+from .figures_9_to_13 import curve_findings, draw_curves, run_curve, summarise_curves
+from .figures_14_to_18 import draw_losses, loss_findings, run_individual, summarise_losses
+from .headline import draw_headline, headline_findings, run_headline, summarise_headline
 from .style import title_of
 
 __all__ = ["PAPER"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpadapt.report.figures import BLUE, GREY, INK, ORANGE
 from reproduce import page
-from reproduce.style import band
+from reproduce.style import ALARM, GREEN, PINK, band
 from reproduce.style import mean_and_spread as of_numbers
 
 from .methods import FEW_SHOT, NO_PRIVACY, OURS, WEAK
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STYLES", "caveat", "finish", "mean_and_spread", "percent_axis", "title_of"]
 
-GREEN, PINK, YELLOW = "#009E73", "#CC79A7", "#E69F00"  # Okabe and Ito's
+YELLOW = "#E69F00"
 PRIVATE_FACTS = "PRIVATE FACTS, no release: for private data do not publish such a figure."
 NOTE = (
     "Not the paper's data sets (photographs, ResNet-50 and CLIP features), which are not at hand."
@@ -117,5 +117,5 @@ def finish(figure: Figure, grid: Any, used: int, columns: int = 5, note: str = N
     """
     for axes in list(grid.flat)[used:]:
         axes.set_visible(False)
-    colour = "#8a3b00" if PRIVATE_FACTS in note else GREY
+    colour = ALARM if PRIVATE_FACTS in note else GREY
     page.finish(figure, grid, note, columns, colour)

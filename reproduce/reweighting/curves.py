@@ -9,8 +9,7 @@ import numpy as np
 
 from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import panels
-
-from .table_1 import plus_minus
+from reproduce.style import ALARM, GREEN, mean_and_spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +24,6 @@ __all__ = [
     "summarise_curves",
 ]
 
-GREEN = "#009E73"
 FIGURE_3 = ("public only", "PCnvxAdap, alpha 1", "private DM", "dpadapt", "CnvxAdap")
 _COLOURS = ("#440154", "#31688e", "#1f9e89", "#6ab82f", "#d9a400")  # from small epsilon to large
 _METHODS: Mapping[str, dict[str, Any]] = {
@@ -80,7 +78,7 @@ def summarise_curves(
                 found = here[
                     (here["method"] == method) & here["epsilon"].isin([0.0, epsilon, np.inf])
                 ]
-                line[method] = plus_minus(list(found["value"]), digits) if len(found) else ""
+                line[method] = mean_and_spread(list(found["value"]), digits) if len(found) else ""
                 if len(found) and _claimed(method):
                     line[f"true epsilon of {method}"] = f"{found['true_epsilon'].max():.3g}"
             if shown["copies"].max() > 1:
@@ -275,7 +273,7 @@ def _legend(figure: Figure, grid: Any, table: pd.DataFrame) -> None:
     drawn, colour = "No person is drawn twice.", GREY
     if len(copied):
         times = f"{copied.min():.1f} to {copied.max():.1f}"
-        drawn, colour = f"SHADED: NOT PRIVATE, each person appears {times} times.", "#8a3b00"
+        drawn, colour = f"SHADED: NOT PRIVATE, each person appears {times} times.", ALARM
     note = f"{_NOTES[table['dataset'].iloc[0]]} {drawn}"
     figure.suptitle(note, fontsize=9, color=colour, x=0.01, ha="left")
     found: dict[str, Any] = {}

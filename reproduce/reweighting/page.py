@@ -21,17 +21,10 @@ from .curves import (
     summarise_curves,
 )
 from .figures_1_to_4 import run_figure_4, run_gas_figures
-from .gains import draw_gains, gain_findings, summarise_gains
-from .table_1 import (
-    draw_accuracies,
-    draw_relative,
-    summarise_accuracies,
-    summarise_relative,
-    summarise_reviews,
-    table_findings,
-)
-from .table_3 import draw_reviews
-from .tables import run_gains, run_table_1, run_table_3, run_table_4
+from .gains import draw_gains, gain_findings, run_gains, summarise_gains
+from .table_1 import draw_relative, relative_findings, run_table_1, summarise_relative
+from .table_3 import draw_reviews, review_findings, run_table_3, summarise_reviews
+from .table_4 import accuracy_findings, draw_accuracies, run_table_4, summarise_accuracies
 
 __all__ = ["PAPER"]
 
@@ -98,7 +91,7 @@ PAPER = Paper(
             run_table_1,
             summarise_relative,
             draw_relative,
-            partial(table_findings, number="1"),
+            relative_findings,
         ),
         Experiment(
             "table-3",
@@ -109,7 +102,7 @@ PAPER = Paper(
             run_table_3,
             summarise_reviews,
             draw_reviews,
-            partial(table_findings, number="3"),
+            review_findings,
         ),
         Experiment(
             "table-4",
@@ -119,7 +112,7 @@ PAPER = Paper(
             run_table_4,
             summarise_accuracies,
             draw_accuracies,
-            partial(table_findings, number="4"),
+            accuracy_findings,
         ),
         Experiment(
             "1",

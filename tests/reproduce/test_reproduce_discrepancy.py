@@ -11,10 +11,11 @@ from typer.testing import CliRunner
 from reproduce.command import app
 from reproduce.data.files import MissingDataError, data_file
 from reproduce.data.shifted import load_gas, load_wind
-from reproduce.discrepancy import methods
-from reproduce.discrepancy.figures_1_and_2 import best_mu, crossover_findings, real_findings
+from reproduce.discrepancy.crossover import crossover_findings
+from reproduce.discrepancy.figures_1_and_2 import best_mu, run_cell
+from reproduce.discrepancy.methods import ORACLE_METHODS, Cell
 from reproduce.discrepancy.page import PAPER
-from reproduce.discrepancy.wind_and_gas import principal_components
+from reproduce.discrepancy.wind_and_gas import principal_components, real_findings
 from reproduce.page import run_experiments, write_page
 from reproduce.runs import Options, run_cells
 
@@ -107,15 +108,15 @@ def test_calibrated_methods_spend_what_was_asked_and_printed_ones_less(table):
 def test_oracle_takes_the_best_mu_of_each_cell(table):
     kept = best_mu(table, "discrepancy")
     oracle = kept[kept["method"].str.contains("oracle")].set_index("n")["discrepancy"]
-    given = table[table["method"].isin(methods.ORACLE_METHODS)]
+    given = table[table["method"].isin(ORACLE_METHODS)]
     pd.testing.assert_series_equal(
         oracle, given.groupby("n")["discrepancy"].min(), check_names=False
     )
 
 
 def test_same_seed_same_numbers():
-    cell = methods.Cell(n=1000, epsilon=1.0, repeat=3, steps=3)
-    first, second = (pd.DataFrame(methods.run_cell(cell)) for _ in range(2))
+    cell = Cell(n=1000, epsilon=1.0, repeat=3, steps=3)
+    first, second = (pd.DataFrame(run_cell(cell)) for _ in range(2))
     pd.testing.assert_frame_equal(first.drop(columns="seconds"), second.drop(columns="seconds"))
 
 

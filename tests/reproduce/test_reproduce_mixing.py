@@ -13,17 +13,13 @@ from dpadapt.mixing.softmax import residuals
 from dpadapt.privacy import gaussian_mu
 from reproduce.command import app
 from reproduce.data.classes import ClassData
-from reproduce.mixing import errors, figures_14_to_18, tasks
-from reproduce.mixing.errors import AttackCell, Cell, run_attack, run_cell
-from reproduce.mixing.figure_5 import (
-    ablation_findings,
-    decreases,
-    setting_findings,
-    summarise_settings,
-)
-from reproduce.mixing.figure_6 import loss_findings, reconstruction_findings
-from reproduce.mixing.figures_9_to_13 import curve_findings
-from reproduce.mixing.figures_14_to_18 import LossCell, SpanCell, epsilons_of, run_losses, run_span
+from reproduce.mixing import errors, figure_6, figures_9_to_13, figures_14_to_18, tasks
+from reproduce.mixing.errors import Cell, run_cell
+from reproduce.mixing.figure_5 import ablation_findings, decreases
+from reproduce.mixing.figure_6 import SpanCell, reconstruction_findings, run_span
+from reproduce.mixing.figures_7_and_8 import setting_findings, summarise_settings
+from reproduce.mixing.figures_9_to_13 import AttackCell, curve_findings, run_attack
+from reproduce.mixing.figures_14_to_18 import LossCell, epsilons_of, loss_findings, run_losses
 from reproduce.mixing.headline import headline_findings, increases, summarise_headline
 from reproduce.mixing.methods import ABLATION, DELTA, OURS, PRIVATE, Run, fit_private
 from reproduce.mixing.page import PAPER
@@ -56,7 +52,7 @@ def stand_ins(monkeypatch):
         return dataclasses.replace(task, load=made_up, per_class=5, test=100, load_public=other)
 
     tasks = {name: small(task) for name, task in TASKS.items()}
-    for module in (errors, figures_14_to_18):
+    for module in (errors, figure_6, figures_9_to_13, figures_14_to_18):
         monkeypatch.setattr(module, "TASKS", tasks)
     return tasks
 
@@ -189,7 +185,7 @@ def test_one_step_where_the_papers_noise_allows_none():
 
 def test_reconstruction_equals_that_of_materialised_gradients(monkeypatch):
     task = Task("made", "", lambda: made_up(300, d=40), 5, 90)
-    monkeypatch.setattr(figures_14_to_18, "TASKS", {"made": task})
+    monkeypatch.setattr(figure_6, "TASKS", {"made": task})
     line = run_span(SpanCell("made", 0))[-1]
     sample = draw(task, 0)
     options = {"keep_trajectory": True}
@@ -216,7 +212,7 @@ def test_reconstruction_equals_that_of_materialised_gradients(monkeypatch):
 
 def test_random_subspace_keeps_its_share(monkeypatch):
     task = Task("made", "", lambda: made_up(300, d=40), 2, 90)
-    monkeypatch.setattr(figures_14_to_18, "TASKS", {"made": task})
+    monkeypatch.setattr(figure_6, "TASKS", {"made": task})
     lines = run_span(SpanCell("made", 0))
     # k of D dimensions hold the share k / D of a squared length, on average
     expected = math.sqrt(1 - 6 / 123)
@@ -240,7 +236,7 @@ def test_epsilons_of_mus_invert_the_calibration():
 def test_attack_sees_members_without_privacy_only(monkeypatch):
     rng = np.random.default_rng(0)
     noise = ClassData(rng.normal(size=(130, 200)), rng.integers(0, 2, 130))
-    monkeypatch.setattr(errors, "TASKS", {"made": Task("made", "", lambda: noise, 5, 20)})
+    monkeypatch.setattr(figures_9_to_13, "TASKS", {"made": Task("made", "", lambda: noise, 5, 20)})
     plain = run_attack(AttackCell("made", "no privacy", math.inf, 8, 4))[0]
     private = run_attack(AttackCell("made", OURS, 0.5, 8, 4))[0]
     assert plain["auc"] > 0.9
