@@ -15,10 +15,13 @@ import pytest
 
 import dpadapt
 
+ROOT = Path(__file__).parent.parent
 SOURCE = Path(dpadapt.__file__).parent
 MODULES = sorted(SOURCE.rglob("*.py"))
+PAPERS = ROOT / "reproduce"  # not installed
+SCRIPTS = sorted(PAPERS.rglob("*.py"))
 METHODS = {"discrepancy", "reweighting", "kernels", "hybrid", "mixing"}
-HIGHER = {"experiments", "service", "cli", "_commands", "demo", "report", "audit", "baselines"}
+HIGHER = {"service", "cli", "_commands", "demo", "report", "audit", "baselines"}
 HIGHER |= {"modelfolder"}
 PRIVATE_ROWS = {
     *("_rows", "_value", "_owner", "_charged", "_left", "_source", "_open", "_part", "_sum"),
@@ -29,8 +32,13 @@ LAZY = "dp_accounting matplotlib numba sqlalchemy pandas pyarrow randomgen opend
 LAZY += " torch"
 
 
+def base_of(path: Path) -> Path:
+    return PAPERS if path.is_relative_to(PAPERS) else SOURCE
+
+
 def name_of(path: Path) -> str:
-    parts = ("dpadapt", *path.relative_to(SOURCE).with_suffix("").parts)
+    package = "reproduce" if base_of(path) == PAPERS else "dpadapt"
+    parts = (package, *path.relative_to(base_of(path)).with_suffix("").parts)
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
@@ -61,14 +69,16 @@ def part_of(name: str) -> str | None:
 
 
 def where(path: Path) -> str:
-    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+    return path.relative_to(base_of(path)).parts[0].removesuffix(".py")
 
 
 def ids(path: Path) -> str:
-    return str(path.relative_to(SOURCE))
+    return str(path.relative_to(ROOT if base_of(path) == PAPERS else SOURCE))
 
 
 every_module = pytest.mark.parametrize("path", MODULES, ids=ids)
+every_script = pytest.mark.parametrize("path", SCRIPTS, ids=ids)
+modules_and_scripts = pytest.mark.parametrize("path", [*MODULES, *SCRIPTS], ids=ids)
 
 
 def test_reader_of_imports_sees_relative_and_late_ones(tmp_path, monkeypatch):
@@ -96,6 +106,20 @@ def test_arrows(path):
 
 
 @every_module
+def test_the_package_does_not_know_what_is_built_around_it(path):
+    around = {"reproduce", "benchmarks", "tests"}
+    assert not {name.split(".")[0] for name in imports(path)} & around
+
+
+@every_script
+def test_a_paper_does_not_import_another(path):
+    folders = {each.parent.name for each in PAPERS.glob("*/page.py")}
+    assert len(folders) == 5
+    used = {name.split(".")[1] for name in imports(path) if name.startswith("reproduce.")}
+    assert used & folders <= {where(path)}
+
+
+@modules_and_scripts
 def test_only_the_core_touches_private_rows(path):
     if where(path) == "privacy":
         return
@@ -114,14 +138,14 @@ def test_only_the_core_touches_private_rows(path):
         assert not (inside and inside[1] in ("rows", "_cells", "_parquet", "cleaning")), name
 
 
-@every_module
+@modules_and_scripts
 def test_no_private_part_of_scikit_learn(path):
     for name in imports(path):
         parts = name.split(".")
         assert parts[0] != "sklearn" or not any(part.startswith("_") for part in parts), name
 
 
-@every_module
+@modules_and_scripts
 def test_library_does_not_print(path):
     if where(path) in ("cli", "demo"):
         return
@@ -130,14 +154,14 @@ def test_library_does_not_print(path):
         assert not (called and node.func.id == "print"), f"line {node.lineno}: print"
 
 
-@every_module
+@modules_and_scripts
 def test_no_global_random_state(path):
     for node in ast.walk(tree(path)):
         used = isinstance(node, ast.Attribute) and re.match(r"np\.random\.(\w+)", ast.unparse(node))
         assert not used or used[1] in ("Generator", "default_rng"), f"line {node.lineno}"
 
 
-@every_module
+@modules_and_scripts
 def test_every_module_says_what_it_is(path):
     assert len(ast.get_docstring(tree(path)) or "") > 20
 
@@ -192,10 +216,19 @@ def test_the_test_of_imports_can_see_one():
     assert imported_by("import dp_accounting") == {"dp_accounting"}
 
 
+def settings() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
 def test_version_is_stated_once_in_effect():
-    root = Path(__file__).parent.parent
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["version"] == dpadapt.__version__
+    assert settings()["project"]["version"] == dpadapt.__version__
+
+
+def test_the_wheel_holds_no_experiment_and_the_source_archive_does():
+    targets = settings()["tool"]["hatch"]["build"]["targets"]
+    assert targets["wheel"] == {"packages": ["src/dpadapt"]}
+    assert "reproduce" in targets["sdist"]["include"]
+    assert {each.name for each in (SOURCE / "datasets").glob("*.py")} == {"__init__.py", "wages.py"}
 
 
 def is_zero(node: ast.AST) -> bool:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from dpadapt.report.figures import set_title
 
 from dpadapt.kernels.losses import Logistic
 from dpadapt.kernels.tddl import composed_epsilon
 from dpadapt.privacy import calibrate, gaussian_mu
 from dpadapt.privacy.events import LaplaceEvent
 from dpadapt.privacy.machine_constants import PINPConstants, Setting, SparseVectorConstants
+from dpadapt.report.figures import set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
 from reproduce.style import mean_and_spread

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from dpadapt.kernels.pinp import PINP, PINPConstants, Setting, SparseVector, SparseVectorConstants
 
 from baselines import test_objective_perturbation_lattice as objective
 from dpadapt.audit import SupportResult, compare_supports, support_audit
-from dpadapt.kernels.pinp import PINP, PINPConstants, Setting, SparseVector, SparseVectorConstants
 from dpadapt.privacy import Cleaning, Session, ball_sampler, mechanisms
 from dpadapt.privacy.composition import compose_epsilon
 from dpadapt.privacy.descent import Descent, descend

@@ -7,7 +7,6 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from dpadapt.kernels.pinp import Setting
 from typer.testing import CliRunner
 
 from dpadapt.privacy.machine_constants import Setting
