@@ -52,13 +52,7 @@ QUICK_DIMENSIONS = (10, 50)
 
 @dataclass(frozen=True)
 class CrossoverCell:
-    """One draw of the data.
-
-    Examples
-    --------
-    >>> CrossoverCell(d=10, n=100, epsilon=0.1, repeat=0).d
-    10
-    """
+    """One draw of the data."""
 
     d: int
     n: int

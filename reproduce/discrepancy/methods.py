@@ -47,13 +47,7 @@ ORACLE_MU = (5.0, 15.0, 50.0, 150.0)
 
 @dataclass(frozen=True)
 class Cell:
-    """One draw of the data at one setting.
-
-    Examples
-    --------
-    >>> Cell(n=1000, epsilon=1.0, repeat=0).steps
-    1000
-    """
+    """One draw of the data at one setting."""
 
     n: int
     epsilon: float

@@ -176,34 +176,12 @@ def principal_components(data: ShiftedData, count: int = COMPONENTS) -> ShiftedD
 
 
 def run_wind(options: Options) -> pd.DataFrame:
-    """Winter to summer; needs the data.
-
-    Examples
-    --------
-    >>> from reproduce.data.files import MissingDataError
-    >>> try:
-    ...     found = "method" in run_wind(Options(repeats=1, quick=True))
-    ... except MissingDataError:
-    ...     found = True
-    >>> found
-    True
-    """
+    """Winter to summer; needs the data."""
     return _run(load_wind(), options, "wind")
 
 
 def run_gas(options: Options) -> pd.DataFrame:
-    """Batches 1-5, 8, 9 to batch 6; needs the data.
-
-    Examples
-    --------
-    >>> from reproduce.data.files import MissingDataError
-    >>> try:
-    ...     found = "method" in run_gas(Options(repeats=1, quick=True))
-    ... except MissingDataError:
-    ...     found = True
-    >>> found
-    True
-    """
+    """Batches 1-5, 8, 9 to batch 6; needs the data."""
     return _run(principal_components(load_gas()), options, "gas")
 
 

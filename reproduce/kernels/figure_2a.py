@@ -63,14 +63,7 @@ class Cell:
 
 
 def draw_split(data: str, seed: int) -> Split:
-    """Public, private and test rows.
-
-    Examples
-    --------
-    >>> import os
-    >>> if "DPADAPT_DATA" in os.environ:
-    ...     assert len(draw_split("lodgepole", 0).y_private) == 3329
-    """
+    """Public, private and test rows."""
     X, y = load_cover(data, seed)
     end = len(y) - TEST[data]
     return Split(

@@ -38,11 +38,6 @@ class Cell:
     runs : sequence of Run
     ends : bool, default=False
         Whether public examples alone and no privacy are measured, too.
-
-    Examples
-    --------
-    >>> Cell("digits", 0, ()).ends
-    False
     """
 
     task: str

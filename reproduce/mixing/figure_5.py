@@ -32,13 +32,7 @@ _COLOURS = (YELLOW, YELLOW, GREEN, ORANGE, ORANGE, PINK, GREY, BLUE)
 
 
 def run_ablation(options: Options) -> pd.DataFrame:
-    """Figure 5: each part of AdaMix added to noisy gradient descent, at epsilon 3.
-
-    Examples
-    --------
-    >>> len(ABLATION), len(SIX)
-    (9, 6)
-    """
+    """Figure 5: each part of AdaMix added to noisy gradient descent, at epsilon 3."""
     runs = tuple(Run(name, EPSILON) for name in ABLATION)
     return run_errors(SIX, runs, options, "figure 5")
 

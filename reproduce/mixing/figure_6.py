@@ -59,13 +59,7 @@ _LABELS = {
 
 @dataclass(frozen=True)
 class SpanCell:
-    """Gradients along one training.
-
-    Examples
-    --------
-    >>> SpanCell("digits", 0).seed
-    0
-    """
+    """Gradients along one training."""
 
     task: str
     seed: int

@@ -42,13 +42,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LossCell:
-    """Losses of all rows in one training.
-
-    Examples
-    --------
-    >>> LossCell("digits", "AdaMix").method
-    'AdaMix'
-    """
+    """Losses of all rows in one training."""
 
     task: str
     method: str

@@ -29,25 +29,13 @@ SIGMAS = (5.0, 10.0, 20.0, 40.0)
 
 
 def run_percentiles(options: Options) -> pd.DataFrame:
-    """Figure 7: AdaMix with other percentiles of adaptive clipping, at epsilon 3.
-
-    Examples
-    --------
-    >>> PERCENTILES
-    (25.0, 50.0, 75.0, 90.0, 95.0)
-    """
+    """Figure 7: AdaMix with other percentiles of adaptive clipping, at epsilon 3."""
     runs = [Run("AdaMix", EPSILON, options={"percentile": each}) for each in PERCENTILES]
     return run_errors(SIX, (*runs, Run(OURS, EPSILON)), options, "figure 7")
 
 
 def run_sigmas(options: Options) -> pd.DataFrame:
-    """Figure 8: other noise, and so another number of steps, at the same epsilon 3.
-
-    Examples
-    --------
-    >>> SIGMAS
-    (5.0, 10.0, 20.0, 40.0)
-    """
+    """Figure 8: other noise, and so another number of steps, at the same epsilon 3."""
     runs = [Run(name, EPSILON, options={"sigma": sigma}) for sigma in SIGMAS for name in PRIVATE]
     return run_errors(SIX, runs, options, "figure 8")
 

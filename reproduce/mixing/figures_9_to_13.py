@@ -60,11 +60,6 @@ class AttackCell:
         Infinity for the model without privacy.
     shadows, victims : int
         Models that the attacker trains, and models that it attacks.
-
-    Examples
-    --------
-    >>> AttackCell("digits", "AdaMix", 1.0, 4, 2).victims
-    2
     """
 
     task: str
@@ -75,13 +70,7 @@ class AttackCell:
 
 
 def run_curve(options: Options, *, task: str) -> pd.DataFrame:
-    """Figures 9 to 13: error and success of an attack against epsilon, on one data set.
-
-    Examples
-    --------
-    >>> FIVE
-    ('digits', 'usps2', 'mnist', 'office', 'surf-caltech')
-    """
+    """Figures 9 to 13: error and success of an attack against epsilon, on one data set."""
     import pandas as pd
 
     budgets = QUICK_EPSILONS if options.quick else EPSILONS

@@ -30,13 +30,7 @@ _RELATIONS = ("add-remove", "replace-one")
 
 
 def run_headline(options: Options) -> pd.DataFrame:
-    """Increase of the error over the model without privacy, for both relations.
-
-    Examples
-    --------
-    >>> HEADLINE[0]
-    'office'
-    """
+    """Increase of the error over the model without privacy, for both relations."""
     runs = [
         Run(name, epsilon, relation)
         for relation in ("add-remove", "replace-one")

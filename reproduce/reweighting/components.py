@@ -62,13 +62,7 @@ def components(
 
 
 class Cell(NamedTuple):
-    """One split in one unit of the label.
-
-    Examples
-    --------
-    >>> Cell("1 to 1000 ppm", 0).seed
-    0
-    """
+    """One split in one unit of the label."""
 
     unit: str
     seed: int

@@ -50,13 +50,7 @@ _CONFIDENCE = 0.975  # of a paired difference, one side
 
 
 def run_gains(options: Options) -> pd.DataFrame:
-    """Ours at four epsilons on all data sets, with the paper's number of private rows and all.
-
-    Examples
-    --------
-    >>> len(DATASETS), GAIN_SPLITS
-    (20, 5)
-    """
+    """Ours at four epsilons on all data sets, with the paper's number of private rows and all."""
     cells = [
         Cell(GAINS, name, seed, n)
         for name in chosen(DATASETS, options)

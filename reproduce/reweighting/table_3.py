@@ -54,18 +54,7 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 
 def run_table_3(options: Options) -> pd.DataFrame:
-    """Regression on twelve pairs of kinds of reviews.
-
-    Examples
-    --------
-    >>> from reproduce.data.files import MissingDataError
-    >>> try:
-    ...     found = "error" in run_table_3(Options(repeats=1, quick=True))
-    ... except MissingDataError:
-    ...     found = True
-    >>> found
-    True
-    """
+    """Regression on twelve pairs of kinds of reviews."""
     return run_table(TABLE_3, AMAZON, options, "table 3")
 
 

@@ -61,11 +61,6 @@ class Cell(NamedTuple):
     seed : int
     n : int, optional
         Private rows; the data set's if not given, 0 for all but the test rows.
-
-    Examples
-    --------
-    >>> Cell({}, "Wind", 0).n is None
-    True
     """
 
     methods: Mapping[str, Method]
@@ -75,18 +70,7 @@ class Cell(NamedTuple):
 
 
 def run_cell(cell: Cell) -> list[dict[str, Any]]:
-    """Every method of a table on one split.
-
-    Examples
-    --------
-    >>> from reproduce.data.files import MissingDataError
-    >>> try:
-    ...     lines = run_cell(Cell({"source only": methods.source_only}, "Accent", 0))
-    ... except MissingDataError:
-    ...     lines = [{"method": "source only"}]
-    >>> lines[0]["method"]
-    'source only'
-    """
+    """Every method of a table on one split."""
     split = draw(DATASETS[cell.dataset], cell.seed, cell.n)
     place = {"dataset": cell.dataset, "n": split.n, "repeat": cell.seed}
     return measured(split, cell.methods, place)

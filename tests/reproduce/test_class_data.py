@@ -1,16 +1,13 @@
 """The data of paper 004's experiments have the published sizes, and are checked by content."""
 
-import os
-
 import numpy as np
 import pytest
 
+from paper_command import needs_data
 from reproduce.data import files
 from reproduce.data.classes import load_covertype
 from reproduce.data.files import MissingDataError
 from reproduce.mixing import data as loaders
-
-needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
 
 
 @needs_data

@@ -6,9 +6,8 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from reproduce.command import app
+from paper_command import call, needs_data
 from reproduce.data.files import MissingDataError, data_file
 from reproduce.data.shifted import load_gas, load_wind
 from reproduce.discrepancy.crossover import crossover_findings
@@ -18,13 +17,6 @@ from reproduce.discrepancy.page import PAPER
 from reproduce.discrepancy.wind_and_gas import principal_components, real_findings
 from reproduce.page import run_experiments, write_page
 from reproduce.runs import Options, run_cells
-
-needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
-
-
-def call(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    return result.exit_code, " ".join(result.output.split())
 
 
 @pytest.fixture(scope="module")

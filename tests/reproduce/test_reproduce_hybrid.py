@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.svm import SVC
-from typer.testing import CliRunner
 
-from reproduce.command import app
+from paper_command import call
 from reproduce.hybrid import (
     every_setting,
     figure_3,
@@ -33,11 +32,6 @@ from reproduce.hybrid.methods import (
 )
 from reproduce.hybrid.page import PAPER
 from reproduce.hybrid.style import STYLES
-
-
-def call(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    return result.exit_code, " ".join(result.output.split())
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from dpadapt.privacy.machine_constants import Setting
-from reproduce.command import app
+from paper_command import call, needs_data
 from reproduce.data.classes import ClassData
 from reproduce.data.files import MissingDataError
 from reproduce.kernels import algorithm_3, data, figure_2a, figure_2b, questions, synthetic
@@ -31,13 +30,6 @@ from reproduce.kernels.page import PAPER
 from reproduce.kernels.questions import stated_noise
 from reproduce.kernels.style import STYLES
 from reproduce.kernels.synthetic import draw_task
-
-needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
-
-
-def call(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    return result.exit_code, " ".join(result.output.split())
 
 
 def made_up_cover(classes, seed=0):

@@ -7,11 +7,10 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 from dpadapt.mixing.softmax import residuals
 from dpadapt.privacy import gaussian_mu
-from reproduce.command import app
+from paper_command import call, needs_data
 from reproduce.data.classes import ClassData
 from reproduce.mixing import errors, figure_6, figures_9_to_13, figures_14_to_18, tasks
 from reproduce.mixing.errors import Cell, run_cell
@@ -26,13 +25,6 @@ from reproduce.mixing.page import PAPER
 from reproduce.mixing.style import PRIVATE_FACTS, caveat
 from reproduce.mixing.tasks import TASKS, Task, draw, fit_plain, non_private, public_only
 from reproduce.runs import Options
-
-needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
-
-
-def call(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    return result.exit_code, " ".join(result.output.split())
 
 
 def made_up(n=400, d=6, classes=3, seed=0, shift=0.0):

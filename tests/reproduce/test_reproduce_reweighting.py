@@ -7,9 +7,8 @@ import os
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from reproduce.command import app
+from paper_command import call, needs_data
 from reproduce.data import reviews
 from reproduce.data.shifted import ShiftedData
 from reproduce.markdown import write_markdown
@@ -34,13 +33,6 @@ from reproduce.reweighting.table_3 import TABLE_3
 from reproduce.reweighting.table_4 import TABLE_4
 from reproduce.reweighting.tables import caveat
 from reproduce.runs import Options
-
-needs_data = pytest.mark.skipif("DPADAPT_DATA" not in os.environ, reason="DPADAPT_DATA is not set")
-
-
-def call(*arguments):
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    return result.exit_code, " ".join(result.output.split())
 
 
 def made_up(seed, *, classes=False, n=900, d=3):
