@@ -6,13 +6,14 @@ import math
 
 import numpy as np
 import pytest
-from dpadapt.kernels.pinp import PINP, PINPConstants, Setting, SparseVector, SparseVectorConstants
 
 from baselines import test_objective_perturbation_lattice as objective
 from dpadapt.audit import SupportResult, compare_supports, support_audit
 from dpadapt.privacy import Cleaning, Session, ball_sampler, mechanisms
 from dpadapt.privacy.composition import compose_epsilon
 from dpadapt.privacy.descent import Descent, descend
+from dpadapt.privacy.machine_constants import PINPConstants, Setting, SparseVectorConstants
+from dpadapt.privacy.machines import PINP, SparseVector
 from dpadapt.privacy.noise import ExactNoise, SecureNoise, SeededNoise, _power_of_two
 from dpadapt.privacy.parity import parity_masks
 from dpadapt.privacy.randomisers import BallResponse, BinaryResponse, GaussianResponse

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.privacy import Gram, PrivacyError, Private, Request
-from dpadapt.privacy.answers import Oracle, PathAnswers
+from dpadapt.privacy import Gram, PrivacyError, Private
+from dpadapt.privacy.asked_model import AskedModel
+from dpadapt.privacy.asking import open_answers
 from dpadapt.privacy.noise import ExactNoise, SecureNoise, SeededNoise
+from dpadapt.privacy.paths import PathRequest
 
 ALPHA = 1e-6  # rate of false positives of every test here
 ROWS = np.array([[0.0], [0.4], [-0.7]])
@@ -41,13 +43,12 @@ def asked(model, outputs, questions, *, source=None, broken=None, scale_by=1.0):
             honest = session._source.normals
             session._source.normals = lambda shape: broken(honest(shape))
         columns = np.repeat(np.asarray(model, dtype=float)[:, None], outputs, axis=1)
-        hidden = session.derive(session.hide_gram(gram), lambda K: columns, "model")
-        (grant,) = session.plan(Request("gaussian", "answers", 0.05))
-        oracle = Oracle(session, gram, hidden)
-        answers = PathAnswers(session, grant, oracle, gram, outputs, Points())
-        answers._scale *= scale_by
+        asked_of = AskedModel(gram, lambda K: columns, PathRequest(0.05), Points())
+        answers = open_answers(session, asked_of)
+        scale = answers._scale
+        answers._scale = scale * scale_by
         plain = float((rbf(questions[:1], ROWS) @ model)[0])
-        return answers.ask(questions), grant.scale, plain
+        return answers.ask(questions), scale, plain
 
 
 def on_a_comb(normals):
