@@ -168,7 +168,7 @@ class UnderstatesSensitivity(Sound):
 
 class PrivateRadius(Sound):
     def radius(self, rows, sample):
-        return float(np.clip(np.abs(np.nan_to_num(raw(sample))).max(), 1.0, 1e300))
+        return float(np.clip(np.abs(np.nan_to_num(raw(sample))).max(), 1.0, 1e250))
 
 
 class KeepsRow(Sound):
