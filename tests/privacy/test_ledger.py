@@ -410,17 +410,19 @@ def test_a_changed_or_lost_record_is_noticed(account: Account, path: Path, tampe
 
 def test_an_event_of_a_later_version_is_not_guessed(account: Account, path: Path) -> None:
     head = account.ledger.dataset("hospital").balance.head
-    created, sums = "2030-01-01T00:00:00+00:00", digest_of("[]")
-    events = '[{"kind": "quantum", "label": "x"}]'
-    digest = chain(head, 4, created, "fit", events, sums)
-    row = f"('hospital', 4, '{created}', 'fit', '{events}', '{sums}', '{digest}')"
+    created, events = "2030-01-01T00:00:00+00:00", '[{"kind": "quantum", "label": "x"}]'
+    digest = chain(head, 4, created, "fit", events, digest_of(events))
+    row = f"('hospital', 4, '{created}', 'fit', '{events}', '{digest_of(events)}', '{digest}')"
     sql(
         path,
         f"INSERT INTO dpadapt_charge VALUES {row}",
-        f"UPDATE dpadapt_dataset SET head = '{digest}', sums = '[]'",
+        f"UPDATE dpadapt_dataset SET head = '{digest}', sums = '{events}'",
     )
+    for use in (account.spent, account.left, lambda: account.charge(SMALL, "fit")):
+        with pytest.raises(LedgerError, match="sums cannot be understood: unknown kind"):
+            use()
     with pytest.raises(LedgerError, match="charge 4 cannot be understood: unknown kind"):
-        account.spent()
+        account.events()
 
 
 def test_damage_at_random_bytes_is_noticed_or_harmless(account: Account, path: Path) -> None:

@@ -145,8 +145,7 @@ class Ledger:
         text = encode(events)
         stored = decode(text)  # what is composed is what the ledger will hold
         for _ in range(_TRIES):
-            with self._store.transaction() as connection:
-                balance = tables.read_balance(connection, self._store, name)
+            balance = self._balance(name)
             if not self._admits(balance, stored):
                 raise balance.refusal(stored)
             with self._store.transaction(write=True) as connection:
@@ -160,6 +159,10 @@ class Ledger:
                 tables.append(connection, balance, _now(), label, text, stored)
                 return
         raise balance.refusal(stored)
+
+    def _balance(self, name: str) -> Balance:
+        with self._store.transaction() as connection:
+            return tables.read_balance(connection, self._store, name)
 
     def _admits(self, balance: Balance, events: Sequence[Event]) -> bool:
         try:
@@ -257,7 +260,7 @@ not add up). Nothing was released. Ask for less, or have the budget raised.
         return self._balance().left()
 
     def _balance(self) -> Balance:
-        return self.ledger.dataset(self.name).balance
+        return self.ledger._balance(_text("name", self.name))
 
 
 def _text(argument: str, value: object) -> str:
