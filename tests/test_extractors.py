@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from contracts import SECRET_TEXT, SENTINEL, Secrets, everything_said, taped
-from dpadapt import AdaptationPipeline, Private, ReweightingClassifier
+from dpadapt import AdaptationPipeline, Private, ReweightingClassifier, Schema
 from dpadapt.extractors import FeatureExtractor, SentenceFeatures, TorchFeatures
 from dpadapt.mixing import AdaMixClassifier
 
@@ -198,7 +198,8 @@ def test_texts_end_to_end(kind):
     assert list(model.feature_names_in_) == ["text"]
     # by hand: the map that an extractor is for
     extractor = SentenceFeatures(Encoder()).fit(X)
-    private = Private(T, z).map(extractor.extract, n_columns=extractor.n_features)
+    private = Private(T, z).read(Schema.of(X))
+    private = private.map(extractor.extract, n_columns=extractor.n_features)
     alone = classifier(kind).fit(extractor.transform(X), y, private=private)
     np.testing.assert_array_equal(alone.predict(extractor.transform(X)), model.predict(X))
     # an array of texts, and a file
@@ -225,12 +226,12 @@ def test_texts_from_parquet(tmp_path):
     )
 
 
-@pytest.mark.parametrize("bad", [f"{SECRET_TEXT} in a text", None, 7])
+@pytest.mark.parametrize("bad", [f"{SECRET_TEXT} in a text", None, [7]])
 def test_private_texts_that_fail_are_missing_and_nothing_is_said(bad):
     X, y = reviews(100, 0)
     T, z = reviews(300, 1)
     T = T.astype(object)
-    T.loc[5, "text"] = bad
+    T.at[5, "text"] = bad
     model = AdaptationPipeline([("embed", SentenceFeatures(Strict(), batch_size=64))], classifier())
     with everything_said() as said, taped() as tape:
         model.fit(X, y, private=Private(T, z))

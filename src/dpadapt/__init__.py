@@ -6,7 +6,7 @@ With the predictor comes a differential-privacy guarantee that is computed from 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .privacy import Agents, BudgetExceeded, Guarantee, PrivacyError, Private
+from .privacy import Agents, BudgetExceeded, Guarantee, PrivacyError, Private, Schema
 
 if TYPE_CHECKING:
     from .discrepancy import DiscrepancyRegressor
@@ -34,6 +34,7 @@ __all__ = [
     "Private",
     "ReweightingClassifier",
     "ReweightingRegressor",
+    "Schema",
     "SubsampleTestReweigh",
 ]
 

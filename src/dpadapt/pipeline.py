@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from dpadapt._checks import check_private, check_width
-from dpadapt.privacy import Guarantee, Private
+from dpadapt.privacy import Guarantee, Private, Schema
 
 __all__ = ["AdaptationPipeline"]
 
@@ -37,7 +37,8 @@ class AdaptationPipeline(BaseEstimator):
     The transformers are fitted on the public rows only. Private rows go through the fitted
     transformers inside the trusted core, where nothing that depends on a private value can be
     raised or logged: a row that a transformer refuses (a category it has never seen, say) counts
-    as missing.
+    as missing. They see private cells one by one in the types of the public columns, whatever the
+    types of the private table are (:class:`~dpadapt.Schema`).
 
     Parameters
     ----------
@@ -188,14 +189,12 @@ def _mapped(transformer: Pipeline, X: Any, private: Any, width: int) -> Private:
     """Private rows in the form of the public ones, under the fitted transformers."""
     check_private(private)
     named = hasattr(X, "iloc")
-    if named and private.columns is not None:
-        private = private.select(list(X.columns))
-    else:
+    if not (named and private.columns is not None):
         check_width(private, _table(X).shape[1])
     own = deepcopy(transformer)  # one that remembers what it transforms must not stay in the model
-    if named and private.columns is None:  # transformers may ask for columns by name
-        return private.map(lambda rows: own.transform(type(X)(rows, columns=X.columns)), width)
-    return private.map(own.transform, width)
+    if not named and hasattr(X, "toarray"):
+        return private.map(own.transform, width)  # sparse rows are numbers
+    return private.read(Schema.of(X)).map(own.transform, width)
 
 
 def _pairs(steps: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 from contracts import everything_said
-from dpadapt.privacy import Cleaning, Gram, PrivacyError, Private, Request, SecondMoment
+from dpadapt.privacy import Cleaning, Gram, PrivacyError, Private, Request, Schema, SecondMoment
 
 SECRET = 7331.125
 
@@ -69,7 +69,7 @@ def test_one_row_changes_its_own_values_only():
 def test_a_kernel_that_fails_on_a_row_says_nothing_and_leaves_the_others():
     frame = pd.DataFrame({"text": ["abc", "cab", SECRET, "xyz", None]})
     with everything_said() as said:
-        table = hidden_table(Private(frame), Gram(by_text, 3.0))
+        table = hidden_table(Private(frame).read(Schema.of(frame)), Gram(by_text, 3.0))
     assert said.all.strip() == ""
     np.testing.assert_allclose(table[2], 0)
     np.testing.assert_allclose(table[4], 0)

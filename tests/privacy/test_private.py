@@ -182,7 +182,6 @@ BAD_TABLES = {
     "a number": (SECRET, None, "X must have two dimensions"),
     "ragged": ([[SECRET, 1.0], [SECRET]], None, "X must"),
     "sparse": (sparse.csr_matrix(np.full((2, 2), SECRET)), None, "X is a sparse matrix"),
-    "complex": (np.full((2, 2), SECRET + 1j), None, "X must hold real numbers"),
     "two names": (
         pd.DataFrame(np.full((2, 2), SECRET), columns=["a", "a"]),
         None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["TableError", "open_private", "read_public", "read_table", "write_table"]
+
+# what stands for a missing cell in a CSV file, private or public: pandas's own list
+_NOTHING = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"}
+_NOTHING |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
 
 
 class TableError(ValueError):
@@ -56,12 +60,10 @@ def read_public(path: Path, label: str) -> tuple[pd.DataFrame, pd.Series]:
 def open_private(path: Path) -> Private:
     """Open a private table: a CSV file, a Parquet file (read in blocks) or a folder of those.
 
-    The cells of a CSV file stay text here: the type of a column must not depend on the cells of
-    other people, so each cell is converted by itself later. (In CSV a stray quote can still
-    swallow the lines that follow it; a Parquet file has no such trap.)
+    The cells of a CSV file stay text here: each cell is read by itself later, as the public table
+    says. One line of the file is one row, so that a stray quote, a missing comma or a blank line
+    changes its own row and no other; a cell cannot go over several lines.
     """
-    import pandas as pd
-
     if path.is_dir():
         return Private.from_parquet(path)
     _require(path)
@@ -71,15 +73,35 @@ def open_private(path: Path) -> Private:
         except ValueError:
             raise TableError(f"the private file {path} could not be read as Parquet.") from None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            table = pd.read_csv(path, dtype=str, index_col=False)
-    except Exception:  # the parser's message may quote private cells
+        return Private(_lines(path))
+    except Exception:  # the message may quote private cells
         raise TableError(
             f"the private file {path} could not be read as CSV (the reason is withheld, because "
             "it may quote private cells)."
         ) from None
-    return Private(table)
+
+
+def _lines(path: Path) -> pd.DataFrame:
+    """Lines of a CSV file as rows of texts, under the names in its first line."""
+    import pandas as pd
+
+    first, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+    names = next(csv.reader([first.decode("utf-8-sig").rstrip("\r")]))
+    columns = zip(*(_cells(line, len(names)) for line in lines), strict=True)
+    cells = list(columns) or [()] * len(names)
+    table = pd.DataFrame(dict(enumerate(map(list, cells))), dtype=object)
+    table.columns = pd.Index(names)
+    return table
+
+
+def _cells(line: bytes, width: int) -> list[str | None]:
+    """Cells of one line; what is not there is missing, and what is too much is left out."""
+    try:
+        found = next(csv.reader([line.decode("utf-8", "replace").rstrip("\r")]), [])
+    except csv.Error:
+        found = []
+    cells = [None if cell in _NOTHING else cell for cell in found[:width]]
+    return cells + [None] * (width - len(cells))
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadapt._checks import aligned_private, session_options, warn_of_printed
 from dpadapt._progress import row_progress
-from dpadapt.privacy import Cleaning, Guarantee, Hidden, Private, Request, Session
+from dpadapt.privacy import Cleaning, Guarantee, Hidden, Private, Request, Schema, Session
 from dpadapt.privacy import _validate as validate
 
 from . import tddl, tdil
@@ -108,7 +108,7 @@ class KernelModel(BaseEstimator):
         self._check()
         rows, labels = self._public(X, y)
         task = self._task(labels)
-        sample = aligned_private(self, private, labelled=True)
+        sample = self._sample(private, rows)
         n_rows = rows.shape[0] if sample is None else sample.n_rows
         setup = make_setup(self, rows, n_rows)
         if sample is None:
@@ -174,6 +174,12 @@ class KernelModel(BaseEstimator):
             raise ValueError("X must have two dimensions; a column of texts is X.reshape(-1, 1).")
         self.n_features_in_ = rows.shape[1]
         return rows, labels
+
+    def _sample(self, private: Private | None, rows: Any) -> Private | None:
+        sample = aligned_private(self, private, labelled=True)
+        if sample is None or not callable(self.kernel) or hasattr(rows, "toarray"):
+            return sample
+        return sample.read(Schema.of(rows))  # a kernel of one's own reads what public rows are
 
     def _penalty(self, setup: Setup, task: Task, n_rows: int, options: dict[str, Any]) -> float:
         if self.penalty is not None:

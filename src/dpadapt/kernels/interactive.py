@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt._checks import aligned_private, session_options
+from dpadapt._checks import session_options
 from dpadapt.privacy import Private
 from dpadapt.privacy import _validate as validate
 from dpadapt.privacy._digest import public_digest
@@ -177,7 +177,7 @@ class InteractivePredictor(BaseEstimator):
         model._check()
         rows, labels = model._public(X, y)
         task = model._task(labels)
-        sample = aligned_private(model, private, labelled=True)
+        sample = model._sample(private, rows)
         if sample is None:
             raise ValueError("private: a predictor that is asked needs private rows.")
         setup = make_setup(model, rows, sample.n_rows)

@@ -21,6 +21,7 @@ from .private import Private
 from .queries import Query, SecondMoment
 from .randomisers import BallResponse, BinaryResponse, GaussianResponse
 from .replies import Estimate, Replies, agents_needed, estimate
+from .schema import Schema
 from .selection import CandidateLosses, best_of_random_runs, holdout_request
 from .session import Session
 from .weighted import WeightedQuery, weighted_sensitivity
@@ -58,6 +59,7 @@ __all__ = [
     "Request",
     "RowMap",
     "RowWeights",
+    "Schema",
     "SecondMoment",
     "Session",
     "WeightedQuery",

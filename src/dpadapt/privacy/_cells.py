@@ -1,163 +1,281 @@
-"""Cells of private tables as float64: what is no number becomes NaN, whatever it is.
+"""What one cell of a private table means. The same, whatever the other cells are.
+
+A library that reads a table chooses one type for all cells of a column, by looking at all of them:
+one odd cell turns numbers into texts, one gap turns whole numbers into floats, and so one person
+would change what everybody's cells mean. Here every cell is read by itself, under the public kind
+of its column (:mod:`.schema`), and is the same value whatever the container made of it.
+
+*As a number* (:func:`number`): the nearest float64. 1, 1.0, True, "1", " 1.0 ", b"1", "true",
+``Decimal(1)``, ``Fraction(1)``, ``np.int8(1)`` and 1+0j are 1.0; zero has no sign; whole numbers
+above 2**53 are rounded; what is beyond the range of a float is infinite, which cleaning takes for
+missing. None, NaN, a text that is no number, a date, a duration, a list and any other object are
+missing: NaN.
+
+*As a text* (:func:`text`): a cell that is a number by the rule above has the shortest text of that
+number, so that 1, 1.0, "1.0", "01" and True are all "1". A date or a text like one is its ISO text
+in UTC, without the time at midnight. Other texts are themselves, bytes are UTF-8. NaN, "nan", "NaT"
+and any other object are missing: None. :func:`key` is the same without space around it; it is what
+labels and categories are compared by.
+
+*As a date* (:func:`date`): a point in time in microseconds, UTC, from a date or an ISO text of the
+years 1 to 9999; anything else is missing.
 
 Two promises, which every function here keeps. *Total*: no value raises, warns, logs or prints.
-*Row-wise*: what a cell becomes depends on the cell and on the public type of its column, never on
-another cell; otherwise one person's odd cell would change the rows of all.
+*Row-wise*: what a cell becomes depends on the cell and on the public kind of its column alone.
+What was lost before the cells came here (digits that a float32 does not hold, letters that a column
+of five letters cut off) cannot be found again.
 """
 
 from __future__ import annotations
 
-import io
-import logging
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+import datetime as dt
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from threading import Lock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .events import FloatArray
 
-Table = Any  # one block of rows: an array, a DataFrame, a sparse matrix or an ArrowBlock
-_TEXT = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
-_TEXT |= {"fixed_size_binary"}
-_NUMBERS = (float, int, str, np.floating, np.integer, np.bool_, Decimal, Fraction)
+Cells = FloatArray | list[Any]  # of one column: numbers, or whatever they are
+_NUMBERS = (float, int, np.floating, np.integer, np.bool_, Decimal, Fraction)
+_COMPLEX = (complex, np.complexfloating)
+_TRUTH = {"true": 1.0, "false": 0.0}
+_ISO = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d\S*)?", re.ASCII)
+_NO_DATE = np.datetime64("NaT", "us")
+_UNITS = ("ns", "us", "ms", "s", "m", "h", "D", "W", "M", "Y")
 
 
-def numbers(values: Any) -> FloatArray:
-    """Any table or column as float64; what is no number becomes NaN.
+def number(cell: Any) -> float:
+    """Return the number that a cell is; NaN for one that is none.
 
     Examples
     --------
-    >>> numbers(np.array([True, "2.5", None, 10**400, [3], b"4"], dtype=object))
-    array([1. , 2.5, nan, nan, nan, 4. ])
+    >>> [number(cell) for cell in (1, True, " 1.0", b"1", "TRUE", 1 + 0j, -0.0)]
+    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]
+    >>> [number(cell) for cell in (None, "x", 1j, [1], 10**400)]
+    [nan, nan, nan, nan, inf]
     """
-    if isinstance(values, ArrowBlock) or hasattr(values, "columns"):
-        out = np.empty(values.shape, order="F")
-        fill(out, values)
-        return out
-    if hasattr(values, "iloc"):
-        return _series(values)
-    if isinstance(values, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(values), np.nan, numbers(np.asarray(values)))
-    return _array(np.asarray(values))
+    if type(cell) is float:
+        return cell + 0.0  # zero has no sign
+    try:
+        if isinstance(cell, (str, bytes)):
+            return _parsed(_plain(cell))
+        if isinstance(cell, _NUMBERS) and not isinstance(cell, np.timedelta64):
+            return _nearest(cell) + 0.0
+        if isinstance(cell, _COMPLEX) and cell.imag == 0:
+            return float(cell.real) + 0.0
+    except Exception:  # a class of one's own that claims to be a number
+        pass
+    return math.nan
 
 
-def fill(out: FloatArray, table: Table) -> None:
-    """Write a block into ``out``, column by column: one pass, no copy in between."""
-    if isinstance(table, ArrowBlock):
-        for position in range(table.shape[1]):
-            out[:, position] = table.column(position)
-    elif hasattr(table, "iloc"):
-        for position in range(table.shape[1]):
-            out[:, position] = _series(table.iloc[:, position])
-    elif hasattr(table, "toarray"):
-        out[...] = table.toarray()
-    else:
-        out[...] = numbers(table)
+def text(cell: Any) -> str | None:
+    """Return the text that a cell is; None for one that is missing.
+
+    Examples
+    --------
+    >>> [text(cell) for cell in (1, 1.0, "1.0", True, 0.5, " a ", b"a", dt.date(2020, 1, 1))]
+    ['1', '1', '1', '1', '0.5', ' a ', 'a', '2020-01-01']
+    >>> [text(cell) for cell in (None, "nan", math.nan, ["a"])]
+    [None, None, None, None]
+    """
+    try:
+        if isinstance(cell, (str, bytes)):
+            plain = _plain(cell)
+            value = _parsed(plain)
+            stripped = plain.strip()
+            if value != value:
+                if stripped == "NaT" or stripped.lower().lstrip("+-") == "nan":
+                    return None
+                return _date_text(stripped) or plain
+        else:
+            value = number(cell)
+            if value != value:
+                return _date_text(cell)
+        return str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(value)
+    except Exception:
+        return None
 
 
-def rows_of_lists(rows: Iterable[Iterable[Any]]) -> FloatArray:
-    """Lists of cells as one array, cell by cell: numpy would choose one type for all of them."""
-    listed = [np.fromiter(map(_cell, row), np.float64) for row in rows]
-    if len({len(row) for row in listed}) > 1:
-        raise ValueError("X must be a table: every row needs the same number of columns.")
-    return np.array(listed) if listed else np.zeros((0, 0))
+def key(cell: Any) -> str | None:
+    """Return what a label or a category is compared by; None for one that is missing."""
+    found = text(cell)
+    return found if found is None else found.strip()
 
 
-def column_of_list(cells: Iterable[Any]) -> FloatArray:
-    """List of cells as one column, cell by cell."""
-    return np.fromiter(map(_cell, cells), np.float64)
+def date(cell: Any) -> np.datetime64:
+    """Return the point in time that a cell is, in microseconds; NaT for one that is none.
+
+    Examples
+    --------
+    >>> date("2020-01-01"), date(dt.datetime(2020, 1, 1)) == date(np.datetime64("2020"))
+    (np.datetime64('2020-01-01T00:00:00.000000'), np.True_)
+    >>> date("01.02.2020")
+    np.datetime64('NaT','us')
+    """
+    try:
+        if isinstance(cell, (str, bytes)):
+            plain = _plain(cell).strip()
+            if not _ISO.fullmatch(plain):
+                return _NO_DATE
+            cell = dt.datetime.fromisoformat(plain)
+        if isinstance(cell, dt.datetime):
+            if cell.tzinfo is not None:
+                cell = cell.astimezone(dt.UTC)
+            cell = cell.replace(tzinfo=None)
+            if hasattr(cell, "to_datetime64"):
+                cell = cell.to_datetime64()
+        elif not isinstance(cell, (dt.date, np.datetime64)):
+            return _NO_DATE
+        unit = None if isinstance(cell, np.datetime64) else "M8[us]"
+        found: np.datetime64 = _moments(np.asarray(cell, dtype=unit))[()]
+        return found
+    except Exception:
+        return _NO_DATE
 
 
-def codes(labels: Any, classes: Any) -> FloatArray:
+def cells_of(column: Any) -> Cells:
+    """Cells of a list, an array or a pandas column: floats if they are all numbers, else objects.
+
+    Examples
+    --------
+    >>> cells_of(np.array([1, 2])), cells_of(["1", None])
+    (array([1., 2.]), ['1', None])
+    """
+    if isinstance(column, (list, tuple)):
+        return list(column)
+    if isinstance(column, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(column).ravel()
+        return [None if m else c for c, m in zip(np.asarray(column).ravel(), mask, strict=True)]
+    if isinstance(column, np.ndarray):
+        return _real(column) if column.dtype.kind in "biufc" else list(column)
+    if hasattr(column, "iloc"):
+        return _series(column)
+    return cells_of(np.asarray(column))
+
+
+def numbers_of(cells: Cells) -> FloatArray:
+    """Cells of a column as numbers."""
+    return cells if isinstance(cells, np.ndarray) else np.fromiter(map(number, cells), np.float64)
+
+
+def codes(cells: Cells, classes: Sequence[Any]) -> FloatArray:
     """Place of each label among the classes; NaN for one that is not among them.
 
     Examples
     --------
-    >>> codes(["no", "yes", None, b"no"], ["no", "yes"])
-    array([ 0.,  1., nan,  0.])
-    >>> codes(np.array([3.0, 5.0, 4.0]), np.array([3, 5]))
+    >>> codes(["no", "yes", None, b"no", " no "], ["no", "yes"])
+    array([ 0.,  1., nan,  0.,  0.])
+    >>> codes(np.array([3.0, 5.0, 4.0]), ["3", 5])
     array([ 0.,  1., nan])
     """
-    known = np.asarray(classes)
-    if known.dtype.kind in "biuf":
-        of_number = {float(each): place for place, each in enumerate(known)}
-        cells = numbers(labels) if hasattr(labels, "dtype") else column_of_list(labels)
-        return np.array([of_number.get(cell, np.nan) for cell in cells.tolist()], dtype=np.float64)
-    of_text = {str(each): float(place) for place, each in enumerate(known)}
-    listed = labels if isinstance(labels, (list, tuple)) else np.asarray(labels, dtype=object)
-    return np.fromiter((_code(cell, of_text) for cell in listed), np.float64)
+    known = places_of(classes)
+    if isinstance(cells, np.ndarray):  # a number's key is as good as the number
+        values = np.fromiter(map(number, classes), np.float64)
+        order = np.argsort(values)  # NaN, the texts among the classes, comes last
+        found = order[np.searchsorted(values[order], cells).clip(max=len(values) - 1)]
+        return np.where(values[found] == cells, found, np.nan)
+    return np.fromiter((known.get(cell, math.nan) for cell in map(key, cells)), np.float64)
 
 
-def _code(cell: Any, of_text: dict[str, float]) -> float:
+def places_of(classes: Iterable[Any]) -> dict[str | None, int]:
+    """Place of each class by its key; raises if two classes have one key, or one has none.
+
+    Examples
+    --------
+    >>> places_of([0, 1, 1.0])
+    Traceback (most recent call last):
+    ...
+    ValueError: classes: 1 and 1.0 are the same label; a cell means the same as a number and as \
+its text.
+    """
+    places: dict[str | None, int] = {}
+    listed = list(classes)
+    for place, each in enumerate(listed):
+        found = key(each)
+        if found is None:
+            raise ValueError(f"classes: {each!r} is no label: it counts as missing.")
+        if found in places:
+            raise ValueError(
+                f"classes: {listed[places[found]]!s} and {each!s} are the same label; a cell means "
+                "the same as a number and as its text."
+            )
+        places[found] = place
+    return places
+
+
+def _plain(cell: str | bytes) -> str:
+    """Text without what arrays and files of texts cannot hold: zeros at its end, half letters."""
+    if isinstance(cell, bytes):
+        return bytes(cell).decode("utf-8", "replace").rstrip("\0")
+    plain = str(cell)
+    if not plain.isascii():
+        plain = plain.encode("utf-8", "replace").decode()
+    return plain.rstrip("\0")
+
+
+def _parsed(plain: str) -> float:
     try:
-        if isinstance(cell, bytes):
-            cell = cell.decode("utf-8", "replace")
-        if isinstance(cell, (str, int, np.integer)):
-            return of_text.get(str(cell), np.nan)
-    except Exception:  # a class of one's own that claims to be a text
-        pass
-    return np.nan
+        return float(plain) + 0.0
+    except ValueError:
+        return _TRUTH.get(plain.strip().lower(), math.nan)
 
 
-def arrow_codes(column: Any, classes: Any) -> FloatArray:
-    """Place of each label of a record batch's column among the classes."""
-    import pyarrow as pa
-
-    column = _decoded(column)
-    if np.asarray(classes).dtype.kind in "biuf":
-        return codes(arrow_numbers(column), classes)
-    if _is_text(column.type):
-        column = column.cast(pa.large_binary())  # bytes that are no UTF-8 must not raise
-    elif not pa.types.is_integer(column.type):
-        return np.full(len(column), np.nan)
-    return codes(column.to_pylist(), classes)
+def _nearest(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
 
 
-def _array(values: Any) -> FloatArray:
-    if values.dtype.kind in "biuf":
-        with np.errstate(all="ignore"):
-            return np.asarray(values, dtype=np.float64)
-    if values.dtype.kind in "OUST":
-        return np.fromiter(map(_cell, values.flat), np.float64, values.size).reshape(values.shape)
-    return np.full(values.shape, np.nan)  # dates, durations, complex and structured types
+def _date_text(cell: Any) -> str | None:
+    moment = date(cell)
+    if np.isnat(moment):
+        return None
+    found: Any = moment.item()
+    return str(found.isoformat() if found.time() != dt.time() else found.date().isoformat())
 
 
-def _series(column: Any) -> FloatArray:
+def _moments(array: Any) -> Any:
+    """Datetimes of numpy in microseconds; NaT outside the years 1 to 9999."""
+    unit, step = np.datetime_data(array.dtype)
+    if unit not in _UNITS or step != 1:
+        return np.full(array.shape, _NO_DATE)
+    years = array.astype("M8[Y]")
+    inside = (years >= np.datetime64("0001")) & (years <= np.datetime64("9999"))
+    kept = np.array(array)
+    kept[~inside] = "NaT"
+    return kept.astype("M8[us]")
+
+
+def _real(values: NDArray[Any]) -> FloatArray:
+    """Arrays of numbers: the same as cell by cell, in one pass."""
+    with np.errstate(all="ignore"):
+        if values.dtype.kind == "c":
+            values = np.where(values.imag == 0, values.real, np.nan)
+        return np.asarray(np.add(values, 0.0, dtype=np.float64, casting="unsafe"))
+
+
+def _series(column: Any) -> Cells:
     kind = column.dtype.kind
-    if isinstance(column.dtype, np.dtype) and kind in "biuf":
-        return _array(column.to_numpy())
+    if isinstance(column.dtype, np.dtype) and kind in "biufc":
+        return _real(column.to_numpy())
     if kind in "biuf":
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    if kind in "Mm":
-        return np.full(len(column), np.nan)
-    cells = _each(lambda: column.to_numpy(dtype=object), lambda i: column.iloc[i], len(column))
-    return column_of_list(cells)
+        return _real(np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan)))
+    return each(lambda: column.to_numpy(dtype=object), lambda i: column.iloc[i], len(column))
 
 
-def _cell(value: Any) -> float:
-    try:
-        if isinstance(value, bytes):
-            value = value.decode("utf-8", "replace")
-        if isinstance(value, _NUMBERS) and not isinstance(value, np.timedelta64):
-            return float(value)
-    except Exception:  # no such number, or one beyond the range of a float
-        pass
-    return np.nan
-
-
-def _each(whole: Callable[[], Any], one: Callable[[int], Any], size: int) -> Iterable[Any]:
+def each(whole: Callable[[], Any], one: Callable[[int], Any], size: int) -> list[Any]:
     """All cells at once or, if that fails, one by one, None for a cell that fails."""
     try:
-        cells: Iterable[Any] = whole()
+        return list(whole())
     except Exception:
         return [_or_none(one, i) for i in range(size)]
-    return cells
 
 
 def _or_none(one: Callable[[int], Any], i: int) -> Any:
@@ -165,129 +283,3 @@ def _or_none(one: Callable[[int], Any], i: int) -> Any:
         return one(i)
     except Exception:
         return None
-
-
-class ArrowBlock:
-    """A record batch that becomes numbers or a data frame when it is needed.
-
-    Types follow from the file's schema alone. pyarrow's own choice would turn whole numbers with
-    a gap into floats and flags with a gap into objects, for everybody in the block.
-    """
-
-    def __init__(self, batch: Any, names: tuple[str, ...]) -> None:
-        self._columns = [batch.column(batch.schema.get_field_index(name)) for name in names]
-        self._batch, self._names = batch, names
-        self.shape = (int(batch.num_rows), len(names))
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> ArrowBlock:
-        return ArrowBlock(self._batch[rows], self._names)
-
-    def column(self, position: int) -> FloatArray:
-        """One column as numbers."""
-        return arrow_numbers(self._columns[position])
-
-    def frame(self) -> Any:
-        """Return a data frame for a fitted transformer; whole numbers and flags become floats."""
-        import pandas as pd
-
-        columns = dict(zip(self._names, map(_arrow_series, self._columns), strict=True))
-        return pd.DataFrame(columns, index=pd.RangeIndex(len(self)))
-
-
-def arrow_numbers(column: Any) -> FloatArray:
-    """Column of a record batch as float64."""
-    import pyarrow as pa
-
-    column = _decoded(column)
-    kind = column.type
-    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return _array(column.to_numpy(zero_copy_only=False))
-    if pa.types.is_decimal(kind) or _is_text(kind):
-        if _is_text(kind):
-            column = column.cast(pa.large_binary())  # bytes that are no UTF-8 must not raise
-        return column_of_list(column.to_numpy(zero_copy_only=False))
-    return np.full(len(column), np.nan)
-
-
-def _arrow_series(column: Any) -> Any:
-    import pandas as pd
-    import pyarrow as pa
-
-    column = _decoded(column)
-    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
-        return pd.Series(arrow_numbers(column))
-    dtype = column[:0].to_pandas().dtype
-    cells = _each(column.to_pandas, lambda i: column[i].as_py(), len(column))
-    return pd.Series(cells, dtype=dtype)
-
-
-def _decoded(column: Any) -> Any:
-    return column.dictionary_decode() if hasattr(column, "dictionary_decode") else column
-
-
-def _is_text(kind: Any) -> bool:
-    return str(kind).split("[")[0] in _TEXT
-
-
-def as_frame(table: Table) -> Any:
-    """Copy of a block that a fitted transformer may take, and even change."""
-    return table.frame() if isinstance(table, ArrowBlock) else table.copy()
-
-
-class _Shared:
-    """A setting of the whole process that the first to enter makes and the last to leave undoes.
-
-    Two sessions in two threads would otherwise restore each other's settings, for good.
-    """
-
-    def __init__(self, make: Callable[[ExitStack], None]) -> None:
-        self._make, self._lock, self._inside, self._undo = make, Lock(), 0, ExitStack()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            self._inside += 1
-            if self._inside == 1:
-                self._make(self._undo)
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                self._undo.close()
-
-
-def _ignore_warnings(undo: ExitStack) -> None:
-    undo.enter_context(warnings.catch_warnings())
-    warnings.simplefilter("ignore")
-
-
-def _mute(undo: ExitStack) -> None:
-    undo.enter_context(redirect_stdout(_Nowhere()))
-    undo.enter_context(redirect_stderr(_Nowhere()))
-    undo.callback(logging.disable, logging.root.manager.disable)
-    logging.disable(sys.maxsize)
-
-
-class _Nowhere(io.TextIOBase):
-    def write(self, text: str) -> int:
-        return len(text)
-
-
-_NO_WARNINGS, _MUTED = _Shared(_ignore_warnings), _Shared(_mute)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """No warning may speak of private values, no floating-point setting may raise on them."""
-    with _NO_WARNINGS, np.errstate(all="ignore"):
-        yield
-
-
-@contextmanager
-def muted() -> Iterator[None]:
-    """Around foreign code: what it logs or prints may speak of private values, too."""
-    with quiet(), _MUTED:
-        yield

@@ -14,6 +14,11 @@ from .errors import PrivacyError
 AHEAD = 2  # batches decoded before they are asked for
 BATCH_BLOCKS = 4  # blocks in a batch: pyarrow decodes long batches faster, blocks stay in the cache
 STREAM_BYTES = 1 << 16  # of each column: pyarrow would read a whole row group, which may be a file
+_READING = {
+    "pre_buffer": False,
+    "buffer_size": STREAM_BYTES,
+    "page_checksum_verification": True,  # where a file has checksums; most writers add none
+}
 
 
 def sizes(paths: Sequence[Path]) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -52,7 +57,7 @@ def _batches(
     for path, count in zip(paths, counts, strict=True):
         left: float = count
         try:
-            with parquet.ParquetFile(path, pre_buffer=False, buffer_size=STREAM_BYTES) as file:
+            with parquet.ParquetFile(path, **_READING) as file:
                 if set(columns) <= set(file.schema_arrow.names):  # pyarrow skips absent columns
                     for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
                         left -= batch.num_rows

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ._cells import muted
+from ._quiet import muted
 from .asked_model import AskedModel
 from .errors import PrivacyError
 from .events import FloatArray

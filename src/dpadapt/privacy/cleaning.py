@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import _validate
-from ._cells import Table, fill
+from ._tables import Table, fill
 from .events import FloatArray
 
 __all__ = ["Cleaning", "Directions", "Prepared", "RowMap"]

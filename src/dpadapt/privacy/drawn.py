@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _validate
-from ._cells import quiet
+from ._quiet import quiet
 from .descent import Descent, check_start, descend
 from .errors import PrivacyError
 from .events import FloatArray

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from . import _validate
-from ._cells import Table, as_frame, muted
+from ._quiet import muted
+from ._tables import Table
 from .cleaning import Cleaning
 from .events import FloatArray
 
@@ -29,8 +30,8 @@ class Gram:
     Parameters
     ----------
     kernel : callable
-        From two tables of rows (as they were given: array, frame, sparse matrix) to the matrix of
-        their kernel values; it must have no memory. A method ``diagonal`` saves time.
+        From two tables of rows (arrays, frames, sparse matrices; see :class:`Schema`) to the
+        matrix of their kernel values; it must have no memory. A method ``diagonal`` saves time.
     squared_bound : float
         R^2, public.
     pool : table, optional
@@ -102,7 +103,7 @@ class Gram:
         """s(x) of rows or points, by the public rule."""
         with muted():
             try:
-                squares = _checked(self.kernel.diagonal(as_frame(A))[:, None], (A.shape[0], 1))
+                squares = _checked(self.kernel.diagonal(A.copy())[:, None], (A.shape[0], 1))
                 return _factors(squares[:, 0], self.squared_bound)
             except Exception:  # a plain function, or a row on which it fails
                 each = (A[i : i + 1] for i in range(A.shape[0]))
@@ -117,14 +118,16 @@ class Gram:
         shape = (A.shape[0], B.shape[0])
         with muted():
             try:
-                return _checked(self.kernel(as_frame(A), as_frame(B)), shape)
+                return _checked(self.kernel(A.copy(), B.copy()), shape)
             except Exception:  # it may depend on a value: it must stay with its row
                 out = np.zeros(shape)
             for i in range(shape[0]):
                 for j in range(shape[1]):
                     pair = A[i : i + 1], B[j : j + 1]
                     try:
-                        out[i, j] = _checked(self.kernel(*map(as_frame, pair)), (1, 1))[0, 0]
+                        out[i, j] = _checked(self.kernel(*(one.copy() for one in pair)), (1, 1))[
+                            0, 0
+                        ]
                     except Exception:
                         out[i, j] = 0.0
             return out

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _validate
-from ._cells import codes, muted, numbers, quiet
+from ._cells import cells_of, codes
+from ._quiet import muted, quiet
+from ._tables import numbers
 from .events import FloatArray
 from .noise import NoiseSource
 from .randomisers import BinaryResponse, GaussianResponse
@@ -185,8 +187,7 @@ class ParquetHolders(_RowHolders):
     def _held(self, asked: Ids, classes: Classes) -> Iterator[Held]:
         order = np.argsort(asked)
         ids, start = asked[order], 0
-        texts = classes is not None and np.asarray(classes).dtype.kind not in "biuf"
-        source = self._rows.coded(np.asarray(classes)) if texts else self._rows
+        source = self._rows if classes is None else self._rows.coded(classes)
         for table, y in source.blocks():
             stop = start + len(table)
             first, last = np.searchsorted(ids, [start, stop])
@@ -194,9 +195,7 @@ class ParquetHolders(_RowHolders):
                 inside = ids[first:last] - start
                 with quiet():
                     X = numbers(table)[inside]
-                labels = None
-                if classes is not None and y is not None:
-                    labels = _of_codes(y[inside]) if texts else signs(y[inside], classes)
+                labels = None if classes is None or y is None else _of_codes(y[inside])
                 yield order[first:last], X, labels
             start = stop
 
@@ -276,10 +275,7 @@ def signs(labels: Any, classes: tuple[Any, Any]) -> FloatArray:
     >>> signs(np.array([0, 1, 7]), (0, 1))
     array([-1.,  1.,  0.])
     """
-    if np.asarray(classes).dtype.kind in "biuf" and hasattr(labels, "dtype"):
-        cells = numbers(labels)
-        return np.asarray(1.0 * (cells == float(classes[1])) - 1.0 * (cells == float(classes[0])))
-    return _of_codes(codes(labels, np.asarray(classes)))
+    return _of_codes(codes(cells_of(labels), classes))
 
 
 def _of_codes(places: FloatArray) -> FloatArray:

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from . import _validate
+from ._cells import places_of
 from .events import Event, Relation
 from .guarantee import Guarantee
 from .noise import noise_source
-from .rows import MappedRows, MemoryRows, ParquetRows, RowSource, SelectedRows, SparseRows
+from .rows import MemoryRows, ParquetRows, RowSource, SparseRows
+from .schema import Schema
 from .session import Budget, Session
+from .views import MappedRows, ReadRows, SelectedRows
 
 __all__ = ["Private"]
 
@@ -146,15 +149,40 @@ class Private:
             raise TypeError(f"columns must be a list of names; did you mean [{columns!r}]?")
         return self._of(SelectedRows(self._rows, tuple(columns)), self._charged)
 
+    def read(self, schema: Schema) -> Private:
+        """Return the rows with every cell read as a public schema says, as a view.
+
+        Columns are found by name if both have names. A schema matters to who looks at more than
+        numbers: a :meth:`map`, or a kernel of texts. What does not fit it is missing.
+
+        Parameters
+        ----------
+        schema : Schema
+            From public rows (:meth:`Schema.of`) or from the caller (:meth:`Schema.given`).
+
+        Examples
+        --------
+        >>> texts = Private([["a"], ["bb"], [None]]).read(Schema.given({"text": "text"}))
+        >>> texts.map(lambda frame: frame[["text"]].map(len), n_columns=1)
+        Private(3 rows, 1 column, unlabelled)
+        """
+        if not isinstance(schema, Schema):
+            raise TypeError(
+                f"schema must be a Schema, as in Schema.of(public rows); got "
+                f"{type(schema).__name__}."
+            )
+        return self._of(ReadRows(self._rows, schema), self._charged)
+
     def map(self, transform: Callable[[Any], Any], n_columns: int) -> Private:
         """Return the rows under a public, row-wise map, as a view on the same rows and charges.
 
         Parameters
         ----------
         transform : callable
-            Takes a block of rows (as they were given: array or DataFrame), returns an array with as
-            many rows. It must treat every row on its own and must have been fitted on public data.
-            A row on which it fails counts as missing.
+            Takes a block of rows, an array or a DataFrame, and returns an array with as many rows.
+            It must treat every row on its own and must have been fitted on public data. A row on
+            which it fails counts as missing. What it is given are numbers, float64, in every
+            column; for other kinds, :meth:`read` the rows under a schema first.
         n_columns : int
             Width of what it returns.
 
@@ -182,7 +210,9 @@ class Private:
         >>> Private([[1.0], [2.0]], ["no", "yes"]).encode(["no", "yes"])
         Private(2 rows, 1 column, labelled)
         """
-        return self._of(self._rows.coded(np.asarray(classes)), self._charged)
+        listed = np.asarray(classes).tolist() if hasattr(classes, "dtype") else list(classes)
+        places_of(listed)  # says so if two of them are the same label
+        return self._of(self._rows.coded(listed), self._charged)
 
     def open(
         self,

@@ -10,36 +10,26 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _parquet
-from ._cells import (
-    ArrowBlock,
-    Table,
-    arrow_codes,
-    arrow_numbers,
-    as_frame,
-    codes,
-    column_of_list,
-    muted,
-    numbers,
-    quiet,
-    rows_of_lists,
-)
+from ._arrow import ArrowBlock, arrow_cells
+from ._cells import cells_of, codes, numbers_of
+from ._quiet import quiet
+from ._tables import Table, numbers, objects
 from .errors import PrivacyError
 from .events import FloatArray
+from .schema import as_read
 
 __all__ = [
-    "MappedRows",
     "MemoryRows",
     "ParquetRows",
     "RowSource",
-    "SelectedRows",
     "SparseRows",
 ]
 
@@ -47,7 +37,6 @@ BLOCK_ROWS = 16_384  # at most; small enough for the processor's cache at 20 col
 BLOCK_CELLS = 1 << 20  # at most, so that wide tables stay within memory
 Block = tuple[Table, FloatArray | None]
 Places = NDArray[np.int64]
-View = TypeVar("View", "SelectedRows", "MappedRows")
 
 
 class RowSource(ABC):
@@ -76,8 +65,13 @@ class RowSource(ABC):
         """Return the same rows, each label replaced by its place among the classes."""
 
     def long_blocks(self) -> Iterator[Block]:
-        """Rows in order, in blocks that nobody turns into dense arrays."""
-        return self.blocks()
+        """Rows in order, as a kernel may take them: under the schema; sparse ones stay sparse."""
+        for table, y in self.blocks():
+            yield as_read(table), y
+
+    def raw(self) -> RowSource:
+        """Return the same rows with the cells as they were given, to be read under a schema."""
+        return self
 
     def take(self, places: Places) -> Block:
         """Rows at these places, in this order, as (table, labels or None)."""
@@ -104,9 +98,11 @@ class MemoryRows(RowSource):
 
     def __init__(self, X: Any, y: Any) -> None:
         with quiet():
-            self._X = _as_table(X)
+            self._raw: Any = _as_table(X)
+            # lists are read once: their cells would be read again in every pass
+            self._X: Any = numbers(self._raw) if isinstance(X, (list, tuple)) else self._raw
             self.n_rows, self.n_columns = (int(size) for size in self._X.shape)
-            self.columns = _unique(X.columns) if hasattr(X, "iloc") else None
+            self.columns = unique(self._raw.columns) if hasattr(self._raw, "iloc") else None
             self._y = None if y is None else _as_labels(y, self.n_rows)
         self._given = y
         self.labelled = y is not None
@@ -116,6 +112,11 @@ class MemoryRows(RowSource):
         if self.labelled:
             with quiet():
                 new._y = _coded(self._given, classes, self.n_rows)
+        return new
+
+    def raw(self) -> MemoryRows:
+        new = copy.copy(self)
+        new._X = self._raw
         return new
 
     def blocks(self) -> Iterator[Block]:
@@ -131,7 +132,9 @@ class MemoryRows(RowSource):
 
     def sampled(self, places: Places) -> RowSource:
         new = copy.copy(self)
-        new._X = self._X[places] if self.columns is None else self._X.iloc[places]
+        for name in ("_X", "_raw"):
+            table = getattr(self, name)
+            setattr(new, name, table[places] if self.columns is None else table.iloc[places])
         new._y = None if self._y is None else self._y[places]
         new._given, new.n_rows = _at(self._given, places), len(places)
         return new
@@ -149,7 +152,7 @@ class SparseRows(RowSource):
 
     def __init__(self, X: Any, y: Any) -> None:
         with quiet():
-            self._X = X.tocsr().astype(np.float64)
+            self._raw = self._X = _as_sparse(X)
             self.n_rows, self.n_columns = (int(size) for size in self._X.shape)
             self._y = None if y is None else _as_labels(y, self.n_rows)
         self.columns, self._given, self.labelled = None, y, y is not None
@@ -163,7 +166,7 @@ class SparseRows(RowSource):
         return self._cut(self.block_rows)
 
     def long_blocks(self) -> Iterator[Block]:
-        return self._cut(BLOCK_ROWS)
+        return self._cut(BLOCK_ROWS)  # that nobody turns into dense arrays
 
     def _cut(self, size: int) -> Iterator[Block]:
         for start in range(0, self.n_rows, size):
@@ -183,7 +186,7 @@ class ParquetRows(RowSource):
         names, self._counts = _parquet.sizes(self._paths)
         if label is not None and label not in names:
             raise ValueError(f"label: the Parquet files have no column {label!r}.")
-        self.columns = tuple(name for name in _unique(names) if name != label)
+        self.columns = tuple(name for name in unique(names) if name != label)
         self.n_columns, self.n_rows = len(self.columns), sum(self._counts)
         self.labelled = label is not None
 
@@ -196,110 +199,13 @@ class ParquetRows(RowSource):
     def _labels(self, batch: Any) -> FloatArray | None:
         if self._label is None:
             return None
-        column = batch.column(self._label)
-        if self._classes is not None:
-            return arrow_codes(column, self._classes)
-        return arrow_numbers(column)
+        cells = arrow_cells(batch.column(self._label))
+        return numbers_of(cells) if self._classes is None else codes(cells, self._classes)
 
     def coded(self, classes: Any) -> ParquetRows:
         new = copy.copy(self)
         new._classes = classes
         return new
-
-
-class SelectedRows(RowSource):
-    """The named columns of another source, in the given order."""
-
-    def __init__(self, source: RowSource, columns: tuple[str, ...]) -> None:
-        known = set(source.columns or ())
-        missing = [name for name in columns if name not in known]
-        if missing:
-            listed = ", ".join(repr(name) for name in missing[:5])
-            raise ValueError(
-                f"private: the private rows lack the column(s) {listed} that the public rows "
-                "have; give both the same columns."
-            )
-        self._source: RowSource = source._source if isinstance(source, SelectedRows) else source
-        self.columns, self.n_columns = _unique(columns), len(columns)
-        self.n_rows, self.labelled = source.n_rows, source.labelled
-
-    def blocks(self) -> Iterator[Block]:
-        if isinstance(self._source, ParquetRows):
-            yield from self._source.blocks(self.columns)
-        else:
-            place = {name: i for i, name in enumerate(self._source.columns or ())}
-            positions = [place[name] for name in self.columns or ()]
-            for table, y in self._source.blocks():
-                yield table.iloc[:, positions], y
-
-    def take(self, places: Places) -> Block:
-        table, y = self._source.take(places)
-        return table[list(self.columns or ())], y
-
-    def sampled(self, places: Places) -> RowSource:
-        return _on(self, self._source.sampled(places), len(places))
-
-    def coded(self, classes: Any) -> SelectedRows:
-        return _on(self, self._source.coded(classes), self.n_rows)
-
-
-class MappedRows(RowSource):
-    """Another source's rows under a public, row-wise map (fitted transformers, say).
-
-    The map is made total: where it fails on a block, it is tried on smaller and smaller pieces
-    down to single rows; a row on which it fails becomes NaN, which cleaning turns into the public
-    mean. What the map warns, logs or prints is swallowed, because it may speak of private values.
-    It works on a copy, so it may change what it is given.
-    """
-
-    def __init__(self, source: RowSource, transform: Callable[[Any], Any], width: int) -> None:
-        self._source, self._transform = source, transform
-        self.columns, self.n_columns = None, width
-        self.n_rows, self.labelled = source.n_rows, source.labelled
-
-    def blocks(self) -> Iterator[Block]:
-        for table, y in self._source.blocks():
-            yield self._mapped(table), y
-
-    def take(self, places: Places) -> Block:
-        table, y = self._source.take(places)
-        return self._mapped(table), y
-
-    def sampled(self, places: Places) -> RowSource:
-        return _on(self, self._source.sampled(places), len(places))
-
-    def _mapped(self, table: Table) -> FloatArray:
-        out = np.full((table.shape[0], self.n_columns), np.nan)
-        with muted():
-            self._write(out, table, (2048, 256, 32, 1))
-        return out
-
-    def coded(self, classes: Any) -> MappedRows:
-        return _on(self, self._source.coded(classes), self.n_rows)
-
-    def _write(self, out: FloatArray, table: Table, smaller: tuple[int, ...]) -> None:
-        if not self._attempt(out, table) and smaller:
-            for start in range(0, len(out), smaller[0]):
-                cut = slice(start, start + smaller[0])
-                self._write(out[cut], table[cut], smaller[1:])
-
-    def _attempt(self, out: FloatArray, table: Table) -> bool:
-        try:
-            result = self._transform(as_frame(table))
-            result = numbers(result.toarray() if hasattr(result, "toarray") else result)
-        except Exception:
-            return False
-        if result.shape != out.shape:
-            return False
-        out[...] = result
-        return True
-
-
-def _on(view: View, source: RowSource, n_rows: int) -> View:
-    """Return the same view on other rows."""
-    new = copy.copy(view)
-    new._source, new.n_rows = source, n_rows
-    return new
 
 
 def _at(labels: Any, places: Places) -> Any:
@@ -325,26 +231,52 @@ def _as_table(X: Any) -> Any:
     if hasattr(X, "toarray"):
         raise TypeError("X is a sparse matrix; use Private.from_sparse(X, y), or X.toarray().")
     if isinstance(X, (list, tuple)):
-        return rows_of_lists(X)
-    array = numbers(X) if isinstance(X, np.ma.MaskedArray) else np.asarray(X)
+        return objects(X)
+    if isinstance(X, np.ma.MaskedArray) and X.dtype.names is None:
+        whole = np.ma.getmaskarray(X)
+        array = np.where(whole, np.array(None), X) if whole.any() else np.asarray(X)
+    else:
+        array = np.asarray(X)
+    if array.dtype.names is not None and array.ndim == 1:
+        return _as_fields(X)
     if array.ndim != 2:
         raise ValueError(
             f"X must have two dimensions, rows and columns; got {array.ndim}. "
             "One column of n values is X.reshape(-1, 1)."
         )
-    if np.iscomplexobj(array):
-        raise TypeError("X must hold real numbers; got a complex array.")
     return array
+
+
+def _as_fields(X: Any) -> Any:
+    """Fields of a structured array as columns."""
+    import pandas as pd
+
+    columns = {}
+    for name in X.dtype.names:
+        if X[name].ndim != 1:
+            raise ValueError(f"X: the field {name!r} must hold one value in a row.")
+        columns[name] = pd.Series(cells_of(X[name]), dtype=None if _real(X[name]) else object)
+    return pd.DataFrame(columns)
+
+
+def _real(field: Any) -> bool:
+    return field.dtype.kind in "biufc" and not isinstance(field, np.ma.MaskedArray)
+
+
+def _as_sparse(X: Any) -> Any:
+    rows = X.tocsr().copy()
+    rows.data = numbers(rows.data)
+    return rows
 
 
 def _coded(y: Any, classes: Any, n_rows: int) -> Any:
     """Places among the classes, as float32 and piece by piece: labels can be many."""
     if not isinstance(y, np.ndarray):
-        return codes(y, classes)
+        return codes(cells_of(y), classes)
     out = np.empty(n_rows, dtype=np.float32 if len(classes) < 1 << 24 else np.float64)
     for start in range(0, n_rows, BLOCK_CELLS):
         cut = slice(start, start + BLOCK_CELLS)
-        out[cut] = codes(y[cut], classes)
+        out[cut] = codes(cells_of(y[cut]), classes)
     return out
 
 
@@ -352,14 +284,15 @@ def _as_labels(y: Any, n_rows: int) -> Any:
     if type(y) is np.ndarray and y.dtype.kind in "biuf":
         array = y  # as it is: blocks of it become float64
     else:
-        array = column_of_list(y) if isinstance(y, (list, tuple)) else numbers(y)
+        array = numbers_of(cells_of(y)) if isinstance(y, (list, tuple)) else numbers(y)
     if array.shape != (n_rows,):
         shape = " x ".join(map(str, array.shape))
         raise ValueError(f"y must hold one label for each of the {n_rows} rows; got shape {shape}.")
     return array
 
 
-def _unique(names: Any) -> tuple[str, ...]:
+def unique(names: Any) -> tuple[str, ...]:
+    """Names of columns; raises if two are the same."""
     counts = Counter(names)
     twice = sorted(str(name) for name, count in counts.items() if count > 1)
     if twice:

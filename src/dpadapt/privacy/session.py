@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _validate, ball_sampler, mechanisms
-from ._cells import quiet
 from ._process import Home
+from ._quiet import quiet
 from .asked_model import Interactive, check_interactive
 from .calibration import calibrate
 from .cleaning import RowMap

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import _validate
-from ._cells import quiet
 from ._process import Home
+from ._quiet import quiet
 from .cleaning import RowMap
 from .errors import PrivacyError
 from .events import FloatArray
