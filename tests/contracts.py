@@ -47,6 +47,7 @@ from dpadapt.privacy import Hidden, Ledger, Session, mechanisms
 from dpadapt.privacy.noise import NoiseSource
 from dpadapt.privacy.rows import RowSource
 from independent_accountant import recompute_epsilon
+from one_cell import odd_frames, replaced
 
 SENTINEL = 987654.321  # a private number that nothing else in a test is equal to
 SECRET_TEXT = "zqx-secret-7781"  # the same for text
@@ -564,16 +565,35 @@ class EstimatorContract(ABC):
         self._compare_neighbours([self.rows()[0], HOSTILE_ROWS["huge norm"]], [None, label])
         self._compare_neighbours([HOSTILE_ROWS["huge norm"]] * 2, [-label, label])
 
+    @pytest.mark.parametrize("label", ["x", None])
+    def test_one_odd_cell_moves_no_release_beyond_its_sensitivity(self, label):
+        """Pandas gives the two tables other types; nobody's cells may change with them."""
+        rows = self.rows(n=12)
+        labels = self.labels(rows)
+        for usual, odd in odd_frames(rows, NAMES):
+            tables = [(usual, None), (odd, None)]
+            if labels is not None:
+                listed = np.asarray(labels).tolist()
+                tables = [(usual, pd.Series(listed)), (odd, pd.Series(replaced(listed, label)))]
+            self._compare([lambda t=table: Private(*t) for table in tables], named=True)
+
     def _compare_neighbours(self, rows: list[Any], labels: list[Any]) -> None:
-        tapes: list[list[Draw]] = []
-        for row, label in zip(rows, labels, strict=True):
+        def sample(row: Any, label: Any) -> Private:
             X = self.rows(n=12)
             y = self.labels(X)
             X[4] = row
             if y is not None and label is not None:
                 y[4] = label
+            return self.private(X, y)
+
+        self._compare([functools.partial(sample, *pair) for pair in zip(rows, labels, strict=True)])
+
+    def _compare(self, samples: list[Callable[[], Private]], *, named: bool = False) -> None:
+        tapes: list[list[Draw]] = []
+        public = pd.DataFrame(self.public()[0], columns=NAMES) if named else None
+        for sample in samples:
             with taped(replay=tapes[0] if tapes else None) as tape:
-                model = self.fit(self.make(), self.private(X, y))
+                model = self.fit(self.make(), sample(), X=public)
             tapes.append(tape)
         events = model.guarantee_.events
         assert len(tapes[0]) == len(tapes[1]), "private values change the number of releases"

@@ -21,7 +21,7 @@ from dpadapt import Guarantee, Private
 from dpadapt._checks import aligned_private, public_scaling, session_options
 from dpadapt._progress import row_progress
 from dpadapt.privacy import Cleaning
-from dpadapt.privacy._cells import numbers
+from dpadapt.privacy._tables import numbers
 from dpadapt.privacy.noise import _ContinuousNoise
 
 

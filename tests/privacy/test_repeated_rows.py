@@ -13,7 +13,8 @@ import pytest
 from dpadapt import PrivacyError, Private
 from dpadapt.privacy import Cleaning, Prepared, Request, SecondMoment
 from dpadapt.privacy import session as session_module
-from dpadapt.privacy._cells import arrow_codes, codes
+from dpadapt.privacy._arrow import arrow_cells
+from dpadapt.privacy._cells import cells_of, codes
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 
@@ -190,7 +191,7 @@ CLASSES = {
 @pytest.mark.parametrize("form", [list, lambda v: np.array(v, dtype=object), pd.Series])
 def test_labels_become_places_among_the_classes(kind, form):
     classes, labels, expected = CLASSES[kind]
-    found = codes(form(labels), np.array(classes))
+    found = codes(cells_of(form(labels)), classes)
     np.testing.assert_array_equal(found, [math.nan if e is None else e for e in expected])
 
 
@@ -201,8 +202,8 @@ class Odd(str):
 
 def test_no_label_raises():
     odd = [Odd("x"), object(), {}, [1], b"\xff", 10**400]
-    assert np.isnan(codes(odd, np.array(["no", "yes"]))).all()
-    assert np.isnan(codes(odd, np.array([0, 1]))).all()
+    assert np.isnan(codes(cells_of(odd), ["no", "yes"])).all()
+    assert np.isnan(codes(cells_of(odd), [0, 1])).all()
 
 
 @pytest.mark.parametrize(
@@ -220,7 +221,7 @@ def test_labels_of_parquet_files(column, classes, tmp_path):
 
     table = pa.table({"x": [0.0, 1.0, 2.0, 3.0], "y": pa.array(column)})
     np.testing.assert_array_equal(
-        arrow_codes(table.column("y").combine_chunks(), np.array(classes)),
+        codes(arrow_cells(table.column("y").combine_chunks()), classes),
         [0.0, 1.0, math.nan, math.nan],
     )
     pq.write_table(table, tmp_path / "people.parquet")
@@ -234,7 +235,7 @@ def test_dates_as_labels_belong_to_no_class():
     import pyarrow as pa
 
     column = pa.array([0, 1], pa.timestamp("s"))
-    assert np.isnan(arrow_codes(column, np.array(["a", "b"]))).all()
+    assert np.isnan(codes(arrow_cells(column), ["a", "b"])).all()
 
 
 def test_encoding_is_a_view_on_the_same_charges_through_select_and_map():

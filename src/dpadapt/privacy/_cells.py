@@ -223,7 +223,15 @@ def _parsed(plain: str) -> float:
     try:
         return float(plain) + 0.0
     except ValueError:
-        return _TRUTH.get(plain.strip().lower(), math.nan)
+        pass
+    stripped = plain.strip().lower()
+    if stripped.endswith(("j", "j)")):  # how a column of complex numbers writes a real one
+        try:
+            value = complex(stripped)
+        except ValueError:
+            return math.nan
+        return value.real + 0.0 if value.imag == 0 else math.nan
+    return _TRUTH.get(stripped, math.nan)
 
 
 def _nearest(cell: Any) -> float:
