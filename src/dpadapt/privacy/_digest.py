@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ._cells import ArrowBlock, quiet
+from ._quiet import quiet
 from .rows import Block
+from .schema import as_read
 
 
 def keyed_digest(key: bytes, text: bytes, blocks: Iterable[Block]) -> bytes:
     """HMAC of a text and of every row and label, as they are read; no two alike but by chance.
 
-    How the rows are cut into blocks is of no matter; the type of a column is.
+    Rows are taken as their schema reads them. How they are cut into blocks is of no matter.
     """
     streams = _Streams(key)
     streams.add("text", text)
     with quiet():
         for table, labels in blocks:
-            _feed(streams, "rows", table)
+            _feed(streams, "rows", as_read(table))
             if labels is not None:
                 _feed(streams, "labels", np.asarray(labels, dtype=np.float64))
     return streams.digest()
@@ -69,8 +70,6 @@ def framed(data: bytes) -> bytes:
 
 
 def _feed(streams: _Streams, name: str, table: Any) -> None:
-    if isinstance(table, ArrowBlock):
-        table = table.frame()
     if hasattr(table, "tocsr"):
         rows = table.tocsr().copy()
         rows.sum_duplicates()
