@@ -290,9 +290,9 @@ def test_bad_models_and_inputs(here):
     table(5, 1).drop(columns="town").to_csv("short.csv", index=False)
     assert "lacks the column(s) town" in run(*predict, "model", "--input", "short.csv", code=1)
     assert "no file nope.csv" in run(*predict, "model", "--input", "nope.csv", code=1)
-    Path("model/model.skops").write_bytes(b"junk")
+    Path("model/model.json").write_bytes(b"junk")
     for command in ((*predict, "model", "--input", "public.csv"), ("report", "--model", "model")):
-        assert "damaged" in run(*command, code=1)
+        assert "no valid JSON" in run(*command, code=1)
 
 
 def test_bad_ledgers(here):

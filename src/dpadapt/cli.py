@@ -57,6 +57,10 @@ LedgerPath = Annotated[
 ]
 DatasetName = Annotated[str, typer.Option("--dataset", help="Name of the data set in the ledger.")]
 ModelPath = Annotated[Path, typer.Option("--model", help="Model folder, written by fit.")]
+Trusted = Annotated[
+    list[str] | None,
+    typer.Option("--trust", help="Also accept this class or function in it; may be repeated."),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -158,6 +162,7 @@ def predict(
     model: ModelPath,
     input: Annotated[Path, typer.Option(help="Rows to predict for: CSV or Parquet.")],
     out: Annotated[Path, typer.Option(help="File for the predictions: .csv or .parquet.")],
+    trust: Trusted = None,
 ) -> None:
     """Predict for new rows. Costs no privacy, however often it is done.
 
@@ -170,7 +175,7 @@ def predict(
     from dpadapt._commands.tables import TableError, read_table, write_table
     from dpadapt.modelfolder import load_model
 
-    fitted, rows = load_model(model), read_table(input)
+    fitted, rows = load_model(model, trusted=trust or ()), read_table(input)
     names = list(getattr(fitted, "feature_names_in_", rows.columns))
     if missing := [str(name) for name in names if name not in rows.columns]:
         raise TableError(f"{input} lacks the column(s) {', '.join(missing)} that the model needs.")
@@ -185,6 +190,7 @@ def report(
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
     ledger: Annotated[str | None, typer.Option(help="Ledger to show the state of.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Data set of that ledger.")] = None,
+    trust: Trusted = None,
 ) -> None:
     """Write the privacy report of a model: one HTML file, for whoever signs off its release.
 
@@ -199,7 +205,7 @@ def report(
     from dpadapt.modelfolder import load_model
     from dpadapt.report import ReportContext, write_report
 
-    fitted = load_model(model)
+    fitted = load_model(model, trusted=trust or ())
     state = _ledger(ledger).dataset(dataset) if ledger is not None else None
     write_report(fitted, out, context=ReportContext(ledger=state))
     say("guarantee", fitted.guarantee_.sentence)

@@ -18,7 +18,7 @@ DEPENDS_ON_THE_SOLVER = {
     "test_nothing_private_costs_nothing",
     "test_nothing_private_stays_in_the_model",
     "test_nothing_private_is_written_to_a_file",
-    "test_skops_file_can_be_read",
+    "test_model_folder_can_be_read",
     "test_no_private_values_raise",
     "test_odd_private_samples_are_taken",
     "test_inputs_are_not_modified",

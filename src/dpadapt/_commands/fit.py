@@ -82,7 +82,7 @@ def fit_table(job: Job) -> None:
         say_note("the noise came from a seed: for tests only, do not release this model.")
     if state is not None:
         say("ledger", f"{state.name}: spent {state.spent():.4g}, left {state.left():.4g}.")
-    say("wrote", f"{job.out} (model.skops, guarantee.json, report.html)")
+    say("wrote", f"{job.out} (model.json, arrays.bin, guarantee.json, report.html)")
 
 
 def _check_columns(job: Job, features: pd.DataFrame, private: Private) -> None:

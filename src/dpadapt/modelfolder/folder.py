@@ -1,0 +1,192 @@
+"""Save and load model folders; see :mod:`dpadapt.modelfolder` for what is in them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpadapt.privacy import Guarantee
+
+from .errors import ModelFolderError
+from .files import new_folder, parse_json, put_in_place, read_file, write_file
+from .reading import decode
+from .writing import encode
+
+if TYPE_CHECKING:
+    from dpadapt.report import ReportContext
+
+__all__ = ["check_destination", "load_model", "save_model"]
+
+_MODEL, _ARRAYS, _REPORT, _GUARANTEE = "model.json", "arrays.bin", "report.html", "guarantee.json"
+_MEGABYTE = 2**20
+_MOST = {_MODEL: 64 * _MEGABYTE, _ARRAYS: 2**33, _REPORT: 64 * _MEGABYTE, _GUARANTEE: _MEGABYTE}
+_NOT_SAVED = ("ledger", "random_state")  # a handle on a database; a seed that would undo the noise
+_AGAIN = "Copy the whole model folder again from where it was made, or fit anew."
+
+
+def save_model(
+    model: Any,
+    folder: str | os.PathLike[str],
+    *,
+    context: ReportContext | None = None,
+    force: bool = False,
+    trusted: Collection[str] = (),
+) -> Path:
+    """Write a fitted model, its guarantee and its report to a new folder, all or nothing.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, of this library (or an ``AdaptationPipeline``). Its ``ledger`` and
+        ``random_state`` are not stored.
+    folder : path
+        Must not exist, unless ``force``.
+    context : ReportContext, optional
+        What the report should say beyond the model.
+    force : bool, default=False
+        Replace an existing model folder. Another folder or file is never replaced.
+    trusted : collection of str, optional
+        Names of classes and functions beside those of the closed list that parts of the model may
+        be, such as "my_package.MyTransformer". Whoever loads the model must name them as well.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from dpadapt import DiscrepancyRegressor
+    >>> model = DiscrepancyRegressor(epsilon=1, delta=1e-6).fit(np.eye(3), [1.0, 2.0, 3.0])
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     folder = save_model(model, pathlib.Path(parent) / "model")
+    ...     same = load_model(folder)
+    >>> bool(np.all(same.predict(np.eye(3)) == model.predict(np.eye(3))))
+    True
+    """
+    from dpadapt.report import write_report
+
+    target = check_destination(folder, force=force)
+    public = _without_secrets(model)
+    try:
+        tree, numbers = encode(public, trusted)
+        content = json.dumps(tree, allow_nan=False).encode()
+        decode(json.loads(content), numbers, trusted)  # what cannot be loaded is not saved
+    except ModelFolderError as error:
+        raise ModelFolderError(
+            f"this {type(model).__name__} does not fit into a model folder: {error}"
+        ) from None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with new_folder(target) as new:
+        write_file(new / _MODEL, content)
+        write_file(new / _ARRAYS, numbers)
+        write_report(public, new / _REPORT, context=context)
+        write_file(new / _REPORT, (new / _REPORT).read_bytes())
+        write_file(new / _GUARANTEE, (model.guarantee_.to_json() + "\n").encode())
+        os.chmod(new, 0o755)
+        put_in_place(new, target)
+    return target
+
+
+def load_model(folder: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
+    """Read a model back; no code of the folder runs, and its guarantee is checked.
+
+    Parameters
+    ----------
+    folder : path
+        Written by :func:`save_model`.
+    trusted : collection of str, optional
+        Names of classes and functions beside those of the closed list that the model may hold.
+        Only what you would run anyway belongs here.
+
+    Returns
+    -------
+    estimator
+
+    Raises
+    ------
+    ModelFolderError
+        The folder is missing, damaged, from elsewhere, or its files do not belong together.
+
+    Examples
+    --------
+    >>> load_model("no such folder")
+    Traceback (most recent call last):
+    ...
+    dpadapt.modelfolder.errors.ModelFolderError: there is no model folder at no such folder.
+    """
+    source = Path(folder)
+    if not source.is_dir():
+        raise ModelFolderError(f"there is no model folder at {source}.")
+    files = {name: read_file(source / name, most) for name, most in _MOST.items()}
+    stated = _guarantee(source / _GUARANTEE, files[_GUARANTEE])
+    try:
+        model = decode(parse_json(source / _MODEL, files[_MODEL]), files[_ARRAYS], trusted)
+        own = model.guarantee_
+    except ModelFolderError as error:
+        raise ModelFolderError(f"the model in {source} is refused: {error}") from None
+    except Exception as error:  # whatever numbers of a wrong kind or shape provoke
+        raise ModelFolderError(
+            f"{source / _MODEL} is damaged ({type(error).__name__}). {_AGAIN}"
+        ) from None
+    if not isinstance(own, Guarantee) or own != stated:
+        raise ModelFolderError(
+            f"{source / _GUARANTEE} is not the guarantee of the model beside it. {_AGAIN}"
+        )
+    return model
+
+
+def check_destination(folder: str | os.PathLike[str], *, force: bool) -> Path:
+    """Refuse a place where no model folder can be written; before any budget is spent.
+
+    Examples
+    --------
+    >>> check_destination("/", force=True)
+    Traceback (most recent call last):
+    ...
+    dpadapt.modelfolder.errors.ModelFolderError: / exists and is not a model folder; choose \
+another place for the model.
+    """
+    target = Path(folder)
+    if target.is_symlink() or target.exists():
+        if not (target.is_dir() and _is_ours(target)):
+            raise ModelFolderError(
+                f"{target} exists and is not a model folder; choose another place for the model."
+            )
+        if not force:
+            raise ModelFolderError(f"{target} exists; use --force (force=True) to replace it.")
+    parent = next(place for place in target.absolute().parents if place.exists())
+    if not (parent.is_dir() and os.access(parent, os.W_OK)):
+        raise ModelFolderError(f"{target} cannot be written: no permission to write in {parent}.")
+    return target
+
+
+def _is_ours(folder: Path) -> bool:
+    names = {path.name for path in folder.iterdir()}
+    return not folder.is_symlink() and names <= set(_MOST) and _MODEL in names
+
+
+def _without_secrets(model: Any) -> Any:
+    """Copy of a model that holds neither a ledger nor a seed."""
+    plain = copy.copy(model)
+    for name in ("estimator", "estimator_"):
+        if hasattr(plain, name):
+            setattr(plain, name, _without_secrets(getattr(plain, name)))
+    for name in _NOT_SAVED:
+        if hasattr(plain, name):
+            setattr(plain, name, None)
+    return plain
+
+
+def _guarantee(path: Path, content: bytes) -> Guarantee:
+    data = parse_json(path, content)
+    try:
+        return Guarantee.from_dict(data)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelFolderError(f"{path} is not a valid guarantee: {error}") from None

@@ -1,0 +1,242 @@
+"""From plain data to a model: one short function for each thing that a tree can say."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Collection
+from typing import Any
+
+import numpy as np
+
+from dpadapt.privacy import Guarantee
+
+from .arrays import ArrayFeed, parse_dtype, parse_shape
+from .errors import ModelFolderError
+from .types import ESTIMATORS, FIXED, Names
+from .writing import DEEPEST, NUMBER_TYPES, SPARSE
+
+__all__ = ["decode"]
+
+_CELLS = (type(None), bool, int, float, str, np.generic)
+
+
+def decode(tree: Any, numbers: bytes, trusted: Collection[str] = ()) -> Any:
+    """Model of a tree and its bytes: an estimator of this library, or ModelFolderError.
+
+    Every name in the tree is checked before the first object is made.
+
+    Parameters
+    ----------
+    tree : JSON values
+    numbers : bytes
+    trusted : collection of str
+        Names beside those of the list.
+
+    Examples
+    --------
+    >>> decode({"object": ["subprocess.Popen", [["args", ["id"]]]]}, b"")
+    Traceback (most recent call last):
+    ...
+    dpadapt.modelfolder.errors.ModelFolderError: subprocess.Popen is not on the list of what a \
+model folder may hold, and could do anything. If you trust it and whoever made the folder, allow \
+it by name: trusted=['subprocess.Popen'], or --trust subprocess.Popen on the command line.
+    """
+    names, feed = Names(trusted), ArrayFeed(numbers)
+    _check(tree, names, 0)
+    _check_is_ours(tree, names)
+    model = _Reader(names, feed).value(tree)
+    if feed.left:
+        raise ModelFolderError(f"{feed.left} bytes of arrays belong to nothing.")
+    return model
+
+
+def _check(tree: Any, names: Names, depth: int) -> None:
+    """Refuse a tree that says anything unknown, or names anything that is not on the list."""
+    if depth > 2 * DEEPEST:  # what is one step for a value can be two here
+        raise ModelFolderError("it is nested too deeply.")
+    if isinstance(tree, list):
+        for each in tree:
+            _check(each, names, depth + 1)
+    if not isinstance(tree, dict):
+        return
+    tag, content = _single(tree)
+    if tag == "object":
+        names.check(_parts(content, 2)[0])
+    if tag == "name" and names.check(content) not in names.trusted:
+        raise ModelFolderError(f"{content} is a value, but only objects of it may be.")
+    if tag != "guarantee":
+        _check(content, names, depth + 1)
+
+
+def _check_is_ours(tree: Any, names: Names) -> None:
+    """Refuse what is not an estimator of this library, or a pipeline that does not end in one."""
+    place = tree
+    for _ in range(2):
+        content = place.get("object") if isinstance(place, dict) else None
+        if content is None or content[0] not in ESTIMATORS | names.trusted:
+            raise ModelFolderError("it does not hold a fitted estimator of this library.")
+        state = dict(map(_pair, content[1]))
+        place = state.get("estimator_", place)
+
+
+class _Reader:
+    def __init__(self, names: Names, feed: ArrayFeed) -> None:
+        self.names = names
+        self.feed = feed
+
+    def value(self, tree: Any) -> Any:
+        """Value of a tree."""
+        if isinstance(tree, list):
+            return [self.value(each) for each in tree]
+        if not isinstance(tree, dict):
+            return tree
+        tag, content = _single(tree)
+        return _READ[tag](self, content)
+
+    def _float(self, content: Any) -> float:
+        if content not in ("nan", "inf", "-inf"):
+            raise ModelFolderError(f"{content!r} is no number.")
+        return float(content)
+
+    def _tuple(self, content: Any) -> tuple[Any, ...]:
+        return tuple(self.value(each) for each in _list(content))
+
+    def _dict(self, content: Any) -> dict[Any, Any]:
+        pairs = [_parts(pair, 2) for pair in _list(content)]
+        found = {self._key(key): self.value(each) for key, each in pairs}
+        if len(found) < len(pairs):
+            raise ModelFolderError("a dictionary holds a key twice.")
+        return found
+
+    def _key(self, tree: Any) -> Any:
+        key = self.value(tree)
+        parts = key if isinstance(key, tuple) else (key,)
+        if not all(isinstance(part, _CELLS) for part in parts):
+            raise ModelFolderError("a key of a dictionary is no plain value.")
+        return key
+
+    def _slice(self, content: Any) -> slice:
+        places = _parts(content, 3)
+        if not all(place is None or type(place) is int for place in places):
+            raise ModelFolderError("a slice is made of whole numbers.")
+        return slice(*places)
+
+    def _array(self, content: Any) -> Any:
+        return self.feed.take(content)
+
+    def _scalar(self, content: Any) -> Any:
+        array = self.feed.take(content)
+        if array.shape != ():
+            raise ModelFolderError("a single number has no shape.")
+        return array[()]
+
+    def _cells(self, content: Any) -> Any:
+        sizes, trees = _parts(content, 2)
+        values = [self.value(each) for each in _list(trees)]
+        if not all(isinstance(value, (*_CELLS, np.ndarray)) for value in values):
+            raise ModelFolderError("a cell of a table is no plain value.")
+        flat = np.empty(len(values), dtype=object)
+        for place, value in enumerate(values):
+            flat[place] = value
+        return flat.reshape(parse_shape(sizes))
+
+    def _dtype(self, content: Any) -> Any:
+        return np.dtype(object) if content == "object" else parse_dtype(content)
+
+    def _number_type(self, content: Any) -> Any:
+        if content not in NUMBER_TYPES:
+            raise ModelFolderError(f"{content!r} is no type of numbers.")
+        return getattr(np, content)
+
+    def _sparse(self, content: Any) -> Any:
+        import scipy.sparse
+
+        name, sizes, specs = _parts(content, 3)
+        if name not in SPARSE:
+            raise ModelFolderError(f"{name!r} is no sparse table.")
+        parts = tuple(self.feed.take(spec) for spec in _parts(specs, 3))
+        table = getattr(scipy.sparse, name)(parts, shape=parse_shape(sizes))
+        table.check_format(full_check=True)  # compiled code takes the places as they are
+        return table
+
+    def _guarantee(self, content: Any) -> Guarantee:
+        return Guarantee.from_dict(content)
+
+    def _name(self, content: Any) -> Any:
+        return self.names.find(content)
+
+    def _object(self, content: Any) -> Any:
+        name, pairs = _parts(content, 2)
+        known = self.names.find(name)
+        if not isinstance(known, type):
+            raise ModelFolderError(f"{name} is no class, so that there are no objects of it.")
+        state = {key: self.value(each) for key, each in map(_pair, _list(pairs))}
+        if len(state) < len(pairs):
+            raise ModelFolderError(f"a {known.__name__} holds an attribute twice.")
+        if dataclasses.is_dataclass(known) or issubclass(known, tuple):
+            return known(**state)  # checks itself
+        _check_attributes(name, known, state)
+        made = object.__new__(known)
+        if hasattr(made, "__setstate__"):
+            made.__setstate__(state)
+        else:
+            vars(made).update(state)
+        return made
+
+
+_READ: dict[str, Callable[[_Reader, Any], Any]] = {
+    "float": _Reader._float,
+    "tuple": _Reader._tuple,
+    "dict": _Reader._dict,
+    "slice": _Reader._slice,
+    "array": _Reader._array,
+    "scalar": _Reader._scalar,
+    "cells": _Reader._cells,
+    "dtype": _Reader._dtype,
+    "number type": _Reader._number_type,
+    "sparse": _Reader._sparse,
+    "guarantee": _Reader._guarantee,
+    "name": _Reader._name,
+    "object": _Reader._object,
+}
+
+
+def _check_attributes(name: str, known: type, state: dict[str, Any]) -> None:
+    """Refuse attributes that would hide what the class itself says, or that read files."""
+    for key in state:
+        if not key.isidentifier() or key.startswith("__") or _of_class(known, key):
+            raise ModelFolderError(f"{key!r} is no attribute that a {known.__name__} may be given.")
+    for key, only in FIXED.get(name, {}).items():
+        if key not in state or state[key] != only:
+            raise ModelFolderError(f"{key} of a {known.__name__} must be {only!r}.")
+
+
+def _of_class(known: type, key: str) -> bool:
+    missing = object()
+    return inspect.getattr_static(known, key, missing) is not missing
+
+
+def _single(tree: dict[str, Any]) -> tuple[str, Any]:
+    if len(tree) != 1 or next(iter(tree)) not in _READ:
+        raise ModelFolderError("it says something that no model says.")
+    return next(iter(tree.items()))
+
+
+def _list(content: Any) -> list[Any]:
+    if not isinstance(content, list):
+        raise ModelFolderError("a part of it is no list.")
+    return content
+
+
+def _parts(content: Any, count: int) -> list[Any]:
+    if len(_list(content)) != count:
+        raise ModelFolderError(f"a part of it does not have {count} entries.")
+    return content
+
+
+def _pair(content: Any) -> tuple[str, Any]:
+    key, each = _parts(content, 2)
+    if not isinstance(key, str):
+        raise ModelFolderError("an attribute has no name.")
+    return key, each

@@ -1,0 +1,430 @@
+"""Model folders made by strangers: nothing of them runs, and each is refused in one sentence."""
+
+import json
+import math
+import os
+import socket
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from dpadapt import Guarantee
+from dpadapt.cli import app
+from dpadapt.modelfolder import ModelFolderError, load_model
+from dpadapt.privacy.events import GaussianEvent
+
+REGRESSOR = "dpadapt.discrepancy.estimator.DiscrepancyRegressor"
+PIPELINE = "dpadapt.pipeline.AdaptationPipeline"
+SKPIPELINE = "sklearn.pipeline.Pipeline"
+FUNCTION = "sklearn.preprocessing.FunctionTransformer"
+COMMAND = ["/bin/sh", "-c", "echo ran > canary"]
+
+
+def made(name, /, **state):
+    return {"object": [name, [[key, each] for key, each in state.items()]]}
+
+
+def named(name):
+    return {"name": name}
+
+
+def pairs(**values):
+    return {"dict": [[key, each] for key, each in values.items()]}
+
+
+def step(func, **kw_args):
+    """A transformer that calls what it was given."""
+    return made(
+        FUNCTION,
+        func=func,
+        kw_args=pairs(**kw_args) if kw_args else None,
+        inverse_func=None,
+        validate=False,
+        accept_sparse=False,
+        check_inverse=False,
+        feature_names_out=None,
+        inv_kw_args=None,
+    )
+
+
+def pipeline(*steps, memory=None, last=None):
+    """A pipeline of ours with hostile transformers before a model that works."""
+    listed = [{"tuple": [f"s{i}", each]} for i, each in enumerate(steps)]
+    inner = made(SKPIPELINE, steps=listed, memory=memory, verbose=False, transform_input=None)
+    last = model_tree() if last is None else last
+    return made(PIPELINE, steps=listed, estimator=last, transformer_=inner, estimator_=last)
+
+
+def regressor(**more):
+    """A model that works, with more attributes."""
+    tree = model_tree()
+    kept = [pair for pair in tree["object"][1] if pair[0] not in more]
+    return {"object": [REGRESSOR, [*kept, *([key, each] for key, each in more.items())]]}
+
+
+def model_tree():
+    return {"object": [REGRESSOR, [["guarantee_", {"guarantee": GUARANTEE}], ["coef_", [0, 0, 0]]]]}
+
+
+GUARANTEE = Guarantee((GaussianEvent("moment", 1.0, 4.0),), 1e-6, "secure").to_dict()
+
+RUNS = {  # each runs the command as soon as its names are trusted
+    "a function as a step": pipeline(step(named("subprocess.check_call"))),
+    "a function of os": pipeline(step(named("canary_module.touch"))),
+    "an object that is called": pipeline(step(made("canary_module.Toucher"))),
+    "an object that wakes up": regressor(plan_=made("canary_module.Wakes", a=1)),
+    "an object of slots that wakes up": regressor(coef_=made("canary_module.WakesSlots")),
+    "a tuple with a constructor": regressor(plan_=made("canary_module.Pair", a=1, b=2)),
+    "a dataclass with a constructor": regressor(plan_=made("canary_module.Data", a=1)),
+    "a module that runs when imported": regressor(plan_=made("canary_import.Thing")),
+    "a module, as a value": regressor(plan_=named("canary_import.thing")),
+    "deep inside lists and tuples": regressor(
+        plan_=[{"tuple": [[{"dict": [["a", [made("canary_module.Wakes")]]]}]]}]
+    ),
+    "in a key of a dictionary": regressor(plan_={"dict": [[named("canary_import.thing"), 1]]}),
+    "in a cell of a table": regressor(plan_={"cells": [[1], [made("canary_module.Wakes")]]}),
+    "as the estimator of a pipeline": pipeline(last=made("canary_module.Wakes")),
+    "as the whole model": made("canary_module.Wakes"),
+    "as the guarantee": regressor(guarantee_=made("canary_module.Wakes")),
+    "a kernel of one's own": regressor(
+        plan_=made(
+            "dpadapt.kernels.features.Kernel",
+            name="rbf",
+            squared_bound=1.0,
+            function=named("canary_import.thing"),
+        )
+    ),
+}
+
+
+def agents_of_a_stranger():
+    """What ran a command once: a poll whose devices are processes, asked on predict."""
+    holders = made(
+        "dpadapt.privacy.holders.ProcessHolders",
+        commands=[COMMAND],
+        n_columns=1,
+        timeout=5.0,
+        at_once=1,
+    )
+    poll = made("dpadapt.privacy.poll.Poll", _agents=holders, epsilon=1.0, delta=0.0)
+    last = made(
+        "dpadapt.kernels.interactive.InteractivePredictor",
+        _asking=poll,
+        estimator_=model_tree(),
+        guarantee_={"guarantee": GUARANTEE},
+    )
+    return pipeline(
+        step(named("dpadapt.hybrid.questions.Mistake")),
+        step(named("numpy.positive"), out=[0], where=False, casting="unsafe"),
+        step(named("dpadapt.hybrid.questions.Below"), thresholds=[0.5]),
+        last=last,
+    )
+
+
+def deep(levels):
+    tree = []
+    for _ in range(levels):
+        tree = [tree]
+    return tree
+
+
+OTHERS = {
+    "agents that are processes": agents_of_a_stranger(),
+    "holders alone": made("dpadapt.privacy.holders.ProcessHolders", commands=[COMMAND]),
+    "holders inside": regressor(plan_=made("dpadapt.privacy.holders.ProcessHolders")),
+    "a session": regressor(plan_=made("dpadapt.privacy.session.Session")),
+    "a ledger": regressor(ledger=made("dpadapt.privacy.ledger.Ledger")),
+    "a network by its path": pipeline(made("dpadapt.extractors.TorchFeatures", module="/evil.pt")),
+    "texts by a path": pipeline(made("dpadapt.extractors.SentenceFeatures", model="/evil")),
+    "a function of this library": regressor(plan_=named("dpadapt.modelfolder.folder.save_model")),
+    "a module of this library": regressor(plan_=named("dpadapt.modelfolder.folder.os")),
+    "a class on the list, as a value": regressor(plan_=named(REGRESSOR)),
+    "a class that is not there": regressor(plan_=made("dpadapt.evil.Thing")),
+    "a package with a similar name": regressor(plan_=made("dpadaptevil.Thing")),
+    "a method": pipeline(step(named("canary_module.Toucher.__call__"))),
+    "a path into a class": regressor(plan_=made(f"{REGRESSOR}.__init__")),
+    "an empty name": regressor(plan_=made("")),
+    "a name that is no text": regressor(plan_={"object": [["os", "system"], []]}),
+    "a class as a step": pipeline(step(named("subprocess.Popen"))),
+    "eval": pipeline(step(named("builtins.eval"))),
+    "an object of type": regressor(plan_=made("builtins.type")),
+    "a partial call": regressor(plan_=made("functools.partial", func=1)),
+    "a getter": regressor(plan_=made("operator.attrgetter")),
+    "a cache of pickles": pipeline(memory="/somewhere/evil"),
+    "a scorer as a step": pipeline(made("sklearn.feature_selection.SelectKBest")),
+    "rows as names of files": pipeline(
+        made("sklearn.feature_extraction.text.CountVectorizer", input="filename")
+    ),
+    "an attribute over a method": regressor(predict=1),
+    "an attribute over a property": made(
+        PIPELINE, guarantee_={"guarantee": GUARANTEE}, estimator_=model_tree()
+    ),
+    "a special attribute": regressor(__class__="x"),
+    "an attribute with a strange name": regressor(**{"a b": 1}),
+    "a doubled attribute": {"object": [REGRESSOR, [["a", 1], ["a", 2]]]},
+    "an array of objects": regressor(coef_={"array": ["|O", [1], "C"]}),
+    "an array of records": regressor(coef_={"array": ["|V8", [1], "C"]}),
+    "an array with a program for a type": regressor(coef_={"array": ["f8,(3)f8", [1], "C"]}),
+    "an array beyond the file": regressor(coef_={"array": ["<f8", [10**12], "C"]}),
+    "an array with a negative size": regressor(coef_={"array": ["<f8", [-1], "C"]}),
+    "an array of endless dimensions": regressor(coef_={"array": ["<f8", [1] * 99, "C"]}),
+    "an array of nothing, and huge": regressor(coef_={"array": ["<f8", [0, 2**60], "C"]}),
+    "an array in no order": regressor(coef_={"array": ["<f8", [0], "K"]}),
+    "an array of texts of no length": regressor(coef_={"array": ["<U0", [2**40], "C"]}),
+    "a sparse table of another kind": regressor(coef_={"sparse": ["spmatrix", [1, 1], []]}),
+    "a type that is no type of numbers": regressor(coef_={"number type": "save"}),
+    "a slice of objects": regressor(plan_={"slice": [made("canary_module.Wakes"), 1, 1]}),
+    "two things at once": regressor(plan_={"tuple": [], "name": "os.system"}),
+    "an unknown thing": regressor(plan_={"function": "os.system"}),
+    "no model at all": 7,
+    "a list": [model_tree()],
+    "a transformer as a model": made("sklearn.preprocessing.StandardScaler"),
+    "a value object as a model": made("dpadapt.kernels.features.LinearFeatures"),
+    "a pipeline that ends in a transformer": pipeline(
+        last=made("sklearn.preprocessing.StandardScaler", guarantee_={"guarantee": GUARANTEE})
+    ),
+    "an unhashable key": regressor(plan_={"dict": [[[1], 2]]}),
+    "a doubled key": regressor(plan_={"dict": [["a", 1], ["a", 2]]}),
+    "deep": regressor(plan_=deep(150)),
+    "a number that is a text": regressor(plan_={"float": "__import__('os')"}),
+    "no guarantee": {"object": [REGRESSOR, [["coef_", [0, 0, 0]]]]},
+    "a guarantee of its own words": regressor(guarantee_="epsilon = 0"),
+    "a guarantee with a smaller epsilon": regressor(
+        guarantee_={"guarantee": {**GUARANTEE, "epsilon": 0.5}}
+    ),
+    "more bytes than arrays": None,
+}
+
+CANARY = """
+import dataclasses
+def touch(*args):
+    open("canary", "w").write("ran")
+    return args[0] if args else None
+class Toucher:
+    def __call__(self, X):
+        return touch(X)
+class Wakes:
+    def __setstate__(self, state):
+        touch()
+class WakesSlots:
+    __slots__ = ("a",)
+    def __setstate__(self, state):
+        touch()
+class Pair(tuple):
+    def __new__(cls, a, b):
+        touch()
+        return super().__new__(cls, (a, b))
+@dataclasses.dataclass
+class Data:
+    a: int
+    def __post_init__(self):
+        touch()
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in ("canary_module", "canary_import"):
+        sys.modules.pop(name, None)
+    (tmp_path / "canary_module.py").write_text(CANARY)
+    (tmp_path / "canary_import.py").write_text(
+        "open('canary', 'w').write('ran')\nclass Thing: pass\nthing = Thing()\n"
+    )
+    yield tmp_path
+    for name in ("canary_module", "canary_import"):
+        sys.modules.pop(name, None)
+
+
+def write(folder, tree, numbers=b""):
+    """A folder as a stranger would write it, with every digest in order."""
+    folder.mkdir()
+    text = json.dumps(tree)
+    write_text(folder, text.encode(), numbers)
+    return folder
+
+
+def write_text(folder, text, numbers=b""):
+    files = {"model.json": text, "arrays.bin": numbers, "report.html": b"<html></html>"}
+    files["guarantee.json"] = json.dumps(GUARANTEE).encode()
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+
+
+def names_of(tree):
+    if isinstance(tree, list):
+        return set().union(*map(names_of, tree))
+    if not isinstance(tree, dict):
+        return set()
+    found = set().union(*map(names_of, tree.values()))
+    if isinstance(tree.get("object"), list):
+        found.add(tree["object"][0])
+    if isinstance(tree.get("name"), str):
+        found.add(tree["name"])
+    return found
+
+
+@pytest.mark.parametrize("name", [*RUNS, *OTHERS])
+def test_a_hostile_folder_is_refused_and_runs_nothing(name, here):
+    tree = {**RUNS, **OTHERS}[name]
+    numbers = b"" if tree is not None else b"12345678"
+    folder = write(here / "model", model_tree() if tree is None else tree, numbers)
+    before = set(sys.modules)
+    with pytest.raises(ModelFolderError) as caught:
+        load_model(folder)
+    text = str(caught.value)
+    assert "model" in text
+    assert "\n" not in text
+    assert len(text) < 500
+    assert not (here / "canary").exists()
+    assert {"canary_module", "canary_import"}.isdisjoint(set(sys.modules) - before)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
+@pytest.mark.parametrize("name", RUNS)
+def test_the_same_folder_runs_once_its_names_are_trusted(name, here):
+    """The folders above are no straw men: only the list stands between them and a command."""
+    tree = RUNS[name]
+    folder = write(here / "model", tree)
+    names = names_of(tree) - {SKPIPELINE, FUNCTION, PIPELINE, REGRESSOR}
+    try:
+        model = load_model(folder, trusted=names)
+        model.transformer_.transform(COMMAND)
+    except (ModelFolderError, AttributeError):
+        pass
+    assert (here / "canary").exists()
+
+
+def test_what_is_trusted_is_named_exactly(here):
+    tree = regressor(plan_=made("canary_module.Wakes", a=1))
+    folder = write(here / "model", tree)
+    for wrong in ([], ["canary_module.*"], ["canary_module.Wake"], ["os.path"]):
+        with pytest.raises(ModelFolderError, match=r"--trust canary_module\.Wakes"):
+            load_model(folder, trusted=wrong)
+    for wrong in ("canary_module.Wakes", ["canary_module"], [7]):
+        with pytest.raises(ModelFolderError, match="trusted must be a list of dotted names"):
+            load_model(folder, trusted=wrong)
+    assert not (here / "canary").exists()
+
+
+TEXTS = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "NaN": b'{"float": NaN}',
+    "Infinity": b"[-Infinity]",
+    "a doubled name": b'{"tuple": [], "tuple": []}',
+    "deep lists": b"[" * 200_000,
+    "deep objects": b'{"tuple":' * 200_000,
+    "another encoding": "{}".encode("utf-16"),
+    "bytes": bytes(range(256)),
+    "NUL": b"\0" * 1000,
+    "an endless number": b"9" * 5000,
+    "a lonely surrogate": b'{"\\ud800": 1}',
+    "a byte order mark": b"\xef\xbb\xbf{}",
+    "a zip": b"PK\x03\x04",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("file", ["model.json", "guarantee.json"])
+def test_text_that_is_no_model(name, file, here):
+    folder = write(here / "model", model_tree())
+    (folder / file).write_bytes(TEXTS[name])
+    with pytest.raises(ModelFolderError) as caught:
+        load_model(folder)
+    assert str(folder) in str(caught.value)
+    result = CliRunner().invoke(app, ["report", "--model", str(folder)])
+    assert (result.exit_code, result.output.count("\n")) == (1, 1)
+
+
+def a_link(path):
+    path.rename(path.with_suffix(".elsewhere"))
+    path.symlink_to(path.with_suffix(".elsewhere"))
+
+
+def a_socket(path):
+    path.unlink()
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(path.name)
+
+
+def replaced(make):
+    def change(path):
+        path.unlink()
+        make(path)
+
+    return change
+
+
+STRANGE = {
+    "a link": a_link,
+    "a pipe": replaced(os.mkfifo),
+    "a folder": replaced(os.mkdir),
+    "a device": replaced(lambda path: path.symlink_to("/dev/zero")),
+    "a link to itself": replaced(lambda path: path.symlink_to(path)),
+    "nothing": lambda path: path.unlink(),
+    "a socket": a_socket,
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("file", ["model.json", "arrays.bin", "guarantee.json", "report.html"])
+def test_files_that_are_no_files(kind, file, here, monkeypatch):
+    folder = write(here / "model", model_tree())
+    monkeypatch.chdir(folder)  # the name of a socket is short
+    STRANGE[kind](folder / file)
+    with pytest.raises(ModelFolderError, match=file):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_folders_that_are_no_folders(make, here):
+    make(here / "model")
+    with pytest.raises(ModelFolderError, match="no model folder"):
+        load_model(here / "model")
+
+
+def test_files_that_are_too_large(here):
+    folder = write(here / "model", model_tree())
+    with open(folder / "model.json", "r+b") as file:
+        file.truncate(2**40)  # takes no place on the disk
+    with pytest.raises(ModelFolderError, match="the most that is read"):
+        load_model(folder)
+
+
+SPARSE = {
+    "a place beyond the table": ([1.0], [7], [0, 1]),
+    "a negative place": ([1.0], [-7], [0, 1]),
+    "rows that run backwards": ([1.0], [0], [5, 1]),
+    "rows beyond the data": ([1.0], [0], [0, 10**6]),
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_sparse_tables_that_point_elsewhere(name, here):
+    data, indices, starts = (np.array(part) for part in SPARSE[name])
+    parts = (data, indices.astype("<i4"), starts.astype("<i4"))
+    specs = [[part.dtype.str, [len(part)], "C"] for part in parts]
+    tree = regressor(coef_={"sparse": ["csr_matrix", [1, 3], specs]})
+    folder = write(here / "model", tree, b"".join(part.tobytes() for part in parts))
+    with pytest.raises(ModelFolderError):
+        load_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("spec", "numbers"), [(["|b1", [1], "C"], b"\x07"), (["<U1", [1], "C"], b"\xff" * 4)]
+)
+def test_bytes_that_stand_for_no_value(spec, numbers, here):
+    folder = write(here / "model", regressor(coef_={"array": spec}), numbers)
+    with pytest.raises(ModelFolderError, match="holds"):
+        load_model(folder)
+
+
+def test_the_model_that_is_not_hostile_loads(here):
+    """So that the folders above are refused for what they say, not for how they are written."""
+    loaded = load_model(write(here / "model", regressor(extra_=[{"float": "nan"}, {"tuple": [1]}])))
+    assert math.isnan(loaded.extra_[0])
+    assert loaded.extra_[1] == (1,)
