@@ -292,7 +292,7 @@ def test_bad_models_and_inputs(here):
     assert "no file nope.csv" in run(*predict, "model", "--input", "nope.csv", code=1)
     Path("model/model.json").write_bytes(b"junk")
     for command in ((*predict, "model", "--input", "public.csv"), ("report", "--model", "model")):
-        assert "no valid JSON" in run(*command, code=1)
+        assert "model.json is not the file that" in run(*command, code=1)
 
 
 def test_bad_ledgers(here):

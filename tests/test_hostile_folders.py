@@ -1,5 +1,6 @@
 """Model folders made by strangers: nothing of them runs, and each is refused in one sentence."""
 
+import hashlib
 import json
 import math
 import os
@@ -239,19 +240,21 @@ def here(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def write(folder, tree, numbers=b""):
+def write(folder, tree, numbers=b"", **changed):
     """A folder as a stranger would write it, with every digest in order."""
-    folder.mkdir()
-    text = json.dumps(tree)
-    write_text(folder, text.encode(), numbers)
-    return folder
+    return write_text(folder, json.dumps(tree).encode(), numbers, **changed)
 
 
-def write_text(folder, text, numbers=b""):
+def write_text(folder, text, numbers=b"", **changed):
+    folder.mkdir(exist_ok=True)
     files = {"model.json": text, "arrays.bin": numbers, "report.html": b"<html></html>"}
-    files["guarantee.json"] = json.dumps(GUARANTEE).encode()
+    digests = {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}
+    data = {**GUARANTEE, **changed, "files": digests, "digest": "0" * 64}
+    blank = json.dumps(data).encode()
+    files["guarantee.json"] = blank.replace(b"0" * 64, hashlib.sha256(blank).hexdigest().encode())
     for name, content in files.items():
         (folder / name).write_bytes(content)
+    return folder
 
 
 def names_of(tree):
@@ -331,8 +334,9 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("file", ["model.json", "guarantee.json"])
 def test_text_that_is_no_model(name, file, here):
-    folder = write(here / "model", model_tree())
-    (folder / file).write_bytes(TEXTS[name])
+    folder = write_text(here / "model", TEXTS[name])
+    if file == "guarantee.json":
+        (folder / file).write_bytes(TEXTS[name])
     with pytest.raises(ModelFolderError) as caught:
         load_model(folder)
     assert str(folder) in str(caught.value)
@@ -341,8 +345,9 @@ def test_text_that_is_no_model(name, file, here):
 
 
 def a_link(path):
-    path.rename(path.with_suffix(".elsewhere"))
-    path.symlink_to(path.with_suffix(".elsewhere"))
+    elsewhere = path.parent.parent / "elsewhere"
+    path.rename(elsewhere)
+    path.symlink_to(elsewhere)
 
 
 def a_socket(path):
@@ -421,6 +426,48 @@ def test_bytes_that_stand_for_no_value(spec, numbers, here):
     folder = write(here / "model", regressor(coef_={"array": spec}), numbers)
     with pytest.raises(ModelFolderError, match="holds"):
         load_model(folder)
+
+
+FORGED = {
+    "a smaller epsilon": {"epsilon": GUARANTEE["epsilon"] / 2},
+    "an epsilon of nothing": {"epsilon": None},
+    "an epsilon that is no number": {"epsilon": "NaN"},
+    "a larger delta": {"delta": 0.5},
+    "another relation": {"relation": "add-remove"},
+    "a kinder sentence": {"sentence": "No private row was used (epsilon = 0, delta = 0)."},
+    "no events": {"events": []},
+    "events that are none": {"events": [7]},
+    "an event of another kind": {"events": [{"kind": "nothing", "label": "x"}]},
+    "more noise": {"events": [{**GUARANTEE["events"][0], "scale": 40.0}]},
+    "fewer releases": {"events": [{**GUARANTEE["events"][0], "count": 0}]},
+    "endless events": {"events": [{"kind": "gaussian", "label": "x"}] * 3},
+    "no caveats, but a number": {"caveats": 7},
+    "another noise": {"noise": "exact"},
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_guarantee_is_refused_even_with_digests_in_order(name, here):
+    folder = write(here / "model", model_tree(), **FORGED[name])
+    with pytest.raises(ModelFolderError, match=r"guarantee\.json is not"):
+        load_model(folder)
+
+
+def test_the_epsilon_of_a_model_is_computed_from_its_events(here):
+    """Not from what the model's own copy of the guarantee says, nor from a stored epsilon."""
+    low = {**GUARANTEE, "epsilon": 0.01}
+    for tree in (
+        regressor(guarantee_={"guarantee": low}),
+        regressor(
+            guarantee_=made(
+                "dpadapt.privacy.guarantee.Guarantee", events={"tuple": []}, epsilon=0.01
+            )
+        ),
+    ):
+        with pytest.raises(ModelFolderError, match=r"refused|damaged"):
+            load_model(write(here / "model", tree))
+    loaded = load_model(write(here / "model", model_tree()))
+    assert loaded.guarantee_.epsilon == pytest.approx(GUARANTEE["epsilon"])
 
 
 def test_the_model_that_is_not_hostile_loads(here):

@@ -206,6 +206,8 @@ def report(
     from dpadapt.report import ReportContext, write_report
 
     fitted = load_model(model, trusted=trust or ())
+    if out.absolute().parent == model.absolute():
+        raise typer.BadParameter("--out must not be inside the model folder, which is sealed.")
     state = _ledger(ledger).dataset(dataset) if ledger is not None else None
     write_report(fitted, out, context=ReportContext(ledger=state))
     say("guarantee", fitted.guarantee_.sentence)

@@ -16,7 +16,10 @@ from typing import Any
 
 from .errors import ModelFolderError
 
-__all__ = ["new_folder", "parse_json", "put_in_place", "read_file", "write_file"]
+__all__ = ["AGAIN", "new_folder", "parse_json", "put_in_place", "read_file", "write_file"]
+
+AGAIN = "Copy the whole model folder again from where it was made, or fit anew."
+"""What to do about a damaged folder."""
 
 _HERE, _EXCHANGE = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux
 _OLD = "old"
@@ -62,14 +65,15 @@ def parse_json(path: Path, content: bytes) -> Any:
     >>> parse_json(Path("model.json"), b'{"a": NaN}')
     Traceback (most recent call last):
     ...
-    dpadapt.modelfolder.errors.ModelFolderError: model.json is no valid JSON.
+    dpadapt.modelfolder.errors.ModelFolderError: model.json is no valid JSON. Copy the whole model \
+folder again from where it was made, or fit anew.
     """
     try:
         return json.loads(
             content.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_number
         )
     except (ValueError, RecursionError, MemoryError):
-        raise ModelFolderError(f"{path} is no valid JSON.") from None
+        raise ModelFolderError(f"{path} is no valid JSON. {AGAIN}") from None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 from dpadapt.privacy import Guarantee
 
 from .errors import ModelFolderError
-from .files import new_folder, parse_json, put_in_place, read_file, write_file
+from .files import AGAIN, new_folder, parse_json, put_in_place, read_file, write_file
 from .reading import decode
+from .sealing import seal, unseal
 from .writing import encode
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ _MODEL, _ARRAYS, _REPORT, _GUARANTEE = "model.json", "arrays.bin", "report.html"
 _MEGABYTE = 2**20
 _MOST = {_MODEL: 64 * _MEGABYTE, _ARRAYS: 2**33, _REPORT: 64 * _MEGABYTE, _GUARANTEE: _MEGABYTE}
 _NOT_SAVED = ("ledger", "random_state")  # a handle on a database; a seed that would undo the noise
-_AGAIN = "Copy the whole model folder again from where it was made, or fit anew."
 
 
 def save_model(
@@ -87,8 +87,10 @@ def save_model(
         write_file(new / _MODEL, content)
         write_file(new / _ARRAYS, numbers)
         write_report(public, new / _REPORT, context=context)
-        write_file(new / _REPORT, (new / _REPORT).read_bytes())
-        write_file(new / _GUARANTEE, (model.guarantee_.to_json() + "\n").encode())
+        report = (new / _REPORT).read_bytes()
+        write_file(new / _REPORT, report)
+        files = {_MODEL: content, _ARRAYS: numbers, _REPORT: report}
+        write_file(new / _GUARANTEE, seal(model.guarantee_, files))
         os.chmod(new, 0o755)
         put_in_place(new, target)
     return target
@@ -124,8 +126,10 @@ def load_model(folder: str | os.PathLike[str], *, trusted: Collection[str] = ())
     source = Path(folder)
     if not source.is_dir():
         raise ModelFolderError(f"there is no model folder at {source}.")
+    _check_listing(source)
     files = {name: read_file(source / name, most) for name, most in _MOST.items()}
-    stated = _guarantee(source / _GUARANTEE, files[_GUARANTEE])
+    sealed = files.pop(_GUARANTEE)
+    stated = unseal(source / _GUARANTEE, sealed, files)
     try:
         model = decode(parse_json(source / _MODEL, files[_MODEL]), files[_ARRAYS], trusted)
         own = model.guarantee_
@@ -133,11 +137,11 @@ def load_model(folder: str | os.PathLike[str], *, trusted: Collection[str] = ())
         raise ModelFolderError(f"the model in {source} is refused: {error}") from None
     except Exception as error:  # whatever numbers of a wrong kind or shape provoke
         raise ModelFolderError(
-            f"{source / _MODEL} is damaged ({type(error).__name__}). {_AGAIN}"
+            f"{source / _MODEL} is damaged ({type(error).__name__}). {AGAIN}"
         ) from None
     if not isinstance(own, Guarantee) or own != stated:
         raise ModelFolderError(
-            f"{source / _GUARANTEE} is not the guarantee of the model beside it. {_AGAIN}"
+            f"{source / _GUARANTEE} is not the guarantee of the model beside it. {AGAIN}"
         )
     return model
 
@@ -167,6 +171,20 @@ another place for the model.
     return target
 
 
+def _check_listing(folder: Path) -> None:
+    """Refuse a folder with a file too few or too many."""
+    try:
+        found = {path.name for path in folder.iterdir()}
+    except OSError as error:
+        raise ModelFolderError(f"{folder} cannot be read: {error.strerror}.") from None
+    if missing := sorted(set(_MOST) - found):
+        raise ModelFolderError(f"{folder} is no model folder: {missing[0]} is missing. {AGAIN}")
+    if extra := sorted(found - set(_MOST)):
+        raise ModelFolderError(
+            f"{folder} holds {extra[0]!r}, which is no file of a model. Move it elsewhere."
+        )
+
+
 def _is_ours(folder: Path) -> bool:
     names = {path.name for path in folder.iterdir()}
     return not folder.is_symlink() and names <= set(_MOST) and _MODEL in names
@@ -182,11 +200,3 @@ def _without_secrets(model: Any) -> Any:
         if hasattr(plain, name):
             setattr(plain, name, None)
     return plain
-
-
-def _guarantee(path: Path, content: bytes) -> Guarantee:
-    data = parse_json(path, content)
-    try:
-        return Guarantee.from_dict(data)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelFolderError(f"{path} is not a valid guarantee: {error}") from None

@@ -1,0 +1,99 @@
+"""``guarantee.json``: the guarantee, tied to the files beside it by their digests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from dpadapt.privacy import Guarantee
+
+from .errors import ModelFolderError
+from .files import AGAIN, parse_json
+
+__all__ = ["seal", "unseal"]
+
+_FILES, _DIGEST = "files", "digest"
+_BLANK = "0" * 64  # stands for the digest of the file itself while that is computed
+_COMPUTED = ("relation", "sentence")  # what a guarantee says of its events, beside epsilon
+
+
+def seal(guarantee: Guarantee, files: Mapping[str, bytes]) -> bytes:
+    """Content of ``guarantee.json``.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+    files : mapping of str to bytes
+        The files beside it, by their names.
+
+    Examples
+    --------
+    >>> content = seal(Guarantee(), {"model.json": b"{}"})
+    >>> unseal(Path("guarantee.json"), content, {"model.json": b"{}"}) == Guarantee()
+    True
+    """
+    digests = {name: _sha256(content) for name, content in files.items()}
+    data = {**guarantee.to_dict(), _FILES: digests, _DIGEST: _BLANK}
+    blank = (json.dumps(data, indent=2, allow_nan=False) + "\n").encode()
+    return blank.replace(_BLANK.encode(), _sha256(blank).encode())
+
+
+def unseal(path: Path, content: bytes, files: Mapping[str, bytes]) -> Guarantee:
+    """Guarantee in a ``guarantee.json``, if it and the files beside it are as they were written.
+
+    The epsilon, the relation and the sentence are computed from the events again.
+
+    Parameters
+    ----------
+    path : Path
+        Of the file, for messages.
+    content : bytes
+    files : mapping of str to bytes
+        The files beside it, by their names.
+
+    Examples
+    --------
+    >>> content = seal(Guarantee(), {"model.json": b"{}"})
+    >>> unseal(Path("m/guarantee.json"), content, {"model.json": b"{ }"})
+    Traceback (most recent call last):
+    ...
+    dpadapt.modelfolder.errors.ModelFolderError: m/model.json is not the file that \
+m/guarantee.json was written with: it is damaged, or of another model. Copy the whole model \
+folder again from where it was made, or fit anew.
+    """
+    data = parse_json(path, content)
+    if not isinstance(data, dict):
+        raise ModelFolderError(f"{path} is no guarantee of a model folder. {AGAIN}")
+    digest = str(data.get(_DIGEST))
+    if digest != _sha256(content.replace(digest.encode(), _BLANK.encode())):
+        raise ModelFolderError(f"{path} was changed after it was written. {AGAIN}")
+    digests = data[_FILES] if isinstance(data.get(_FILES), dict) else {}
+    for name, each in files.items():
+        if digests.get(name) != _sha256(each):
+            raise ModelFolderError(
+                f"{path.parent / name} is not the file that {path} was written with: it is "
+                f"damaged, or of another model. {AGAIN}"
+            )
+    return _recomputed(path, data)
+
+
+def _recomputed(path: Path, data: dict[str, Any]) -> Guarantee:
+    try:
+        guarantee = Guarantee.from_dict(data)
+        computed = guarantee.to_dict()
+    except Exception as error:  # whatever strange events provoke
+        reason = str(error) if type(error) is ValueError else type(error).__name__
+        raise ModelFolderError(f"{path} is not a valid guarantee: {reason}") from None
+    for name in _COMPUTED:
+        if data.get(name) != computed[name]:
+            raise ModelFolderError(
+                f"{path} is not a valid guarantee: its {name} is not that of its events."
+            )
+    return guarantee
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
