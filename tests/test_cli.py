@@ -147,7 +147,7 @@ def test_samples_too_far_apart_are_told_kindly(here):
 
 def test_columns_that_only_the_private_file_has_are_named(here):
     table(2000, 1).assign(extra=1).to_parquet("private.parquet")
-    assert "the public file lacks them: extra" in fit()
+    assert "the public file lacks them: 1 private column(s)" in fit()
 
 
 def test_a_folder_of_parquet_files(here):
@@ -293,6 +293,26 @@ def test_bad_models_and_inputs(here):
     Path("model/model.json").write_bytes(b"junk")
     for command in ((*predict, "model", "--input", "public.csv"), ("report", "--model", "model")):
         assert "model.json is not the file that" in run(*command, code=1)
+
+
+def test_a_header_that_swallowed_a_row_is_not_shown(here):
+    """With its line break gone, the first person's cells pass for names of columns."""
+    rows = Path("private.csv").read_text().splitlines()
+    header = ["size", "town", "member", "note*" + SENTINEL, SENTINEL]
+    Path("private.csv").write_text("\n".join([",".join(header), *(f"{r},1,2" for r in rows[1:])]))
+    text = fit(private="private.csv")
+    assert "lacks them: 2 private column(s)" in text
+    assert SENTINEL not in text
+
+
+def test_control_characters_do_not_reach_the_terminal(here):
+    assert "\x1b" not in run("report", "--model", "\x1b[31mred", code=1)
+
+
+def test_the_report_does_not_break_the_seal(here):
+    fit()
+    assert "sealed" in run("report", "--model", "model", "--out", "model/report.html", code=2)
+    load_model("model")
 
 
 def test_bad_ledgers(here):

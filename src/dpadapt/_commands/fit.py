@@ -104,9 +104,8 @@ def _say_samples(job: Job, features: pd.DataFrame, private: Private) -> None:
         say_note(f"the private file has a column {job.label!r}; this method does not use it.")
     known = {job.label, *features.columns}
     extra = [each for each in columns if each not in known and not each.startswith(_INDEX)]
-    if extra:
-        listed = ", ".join(extra[:5]) + (", ..." if len(extra) > 5 else "")
-        say_note(f"not used, because the public file lacks them: {listed}.")
+    if extra:  # counted, not named: of a damaged file, cells of a row may pass for names
+        say_note(f"not used, because the public file lacks them: {len(extra)} private column(s).")
 
 
 def _say_outcome(model: Any) -> None:

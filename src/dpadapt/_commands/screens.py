@@ -76,6 +76,7 @@ def plain_errors() -> Iterator[None]:
 def _fail(text: str) -> None:
     from rich.text import Text
 
+    text = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
     console(stderr=True).print(Text(f"Error: {text}", style="bold red"), soft_wrap=True)
     raise typer.Exit(1)
 

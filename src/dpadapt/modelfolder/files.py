@@ -150,8 +150,8 @@ def put_in_place(folder: Path, target: Path) -> None:
     """
     _sync_folder(folder)
     try:
-        if not target.exists():
-            os.rename(folder, target)
+        if not target.is_dir():
+            os.rename(folder, target)  # refused by the system if there is anything
         elif not _exchanged(folder, target):
             with new_folder(target) as aside:
                 os.rename(target, aside / _OLD)

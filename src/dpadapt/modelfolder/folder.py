@@ -92,6 +92,7 @@ def save_model(
         files = {_MODEL: content, _ARRAYS: numbers, _REPORT: report}
         write_file(new / _GUARANTEE, seal(model.guarantee_, files))
         os.chmod(new, 0o755)
+        check_destination(target, force=force)  # again: somebody else may have written there
         put_in_place(new, target)
     return target
 
