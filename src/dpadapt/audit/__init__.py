@@ -5,6 +5,8 @@ it must not be published where the rows must not be.
 """
 
 from ._attack_figure import draw_attack
+from .combinations import combinations
+from .hostile import Combination, hostile_pairs, replay_combination
 from .membership import (
     AttackResult,
     advantage_bound,
@@ -13,17 +15,25 @@ from .membership import (
     gaussian_auc_bound,
     membership_attack,
 )
+from .replay import Moved, Replay, replay
 from .support import SupportResult, compare_supports, support_audit
 
 __all__ = [
     "AttackResult",
+    "Combination",
+    "Moved",
+    "Replay",
     "SupportResult",
     "advantage_bound",
     "auc_bound",
+    "combinations",
     "compare_supports",
     "draw_attack",
     "gaussian_advantage_bound",
     "gaussian_auc_bound",
+    "hostile_pairs",
     "membership_attack",
+    "replay",
+    "replay_combination",
     "support_audit",
 ]

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dpadapt.privacy import Cleaning, Guarantee, Private, Request, SecondMoment
 from dpadapt.privacy import _validate as validate
 
@@ -218,7 +220,8 @@ def _single_stage(
         extra = _certificate_request(choice, facts, requests[0])
         grants = opened.plan(*requests, *extra)
         moment = opened.hide(facts.query)
-        weights, slopes = algorithm.release(opened, grants[: len(requests)], moment)
+        rng = np.random.default_rng(session.get("random_state"))  # draws an iterate, no noise
+        weights, slopes = algorithm.release(opened, grants[: len(requests)], moment, rng=rng)
         paid = grants[len(requests) :]
         noisy = [release_discrepancy(opened, each, moment, facts.X, weights) for each in paid]
     return Weighed(weights, slopes, opened.guarantee, noisy[0] if noisy else None)
