@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
-.PHONY: help demo test test-all lint types format bench clean
+.PHONY: help demo test test-all lint types format bench replay clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -37,6 +37,9 @@ bench: $(DEV)  ## speed as ratios: import, accounting, Parquet, discrepancy, mat
 	$(BIN)/python benchmarks/bench_discrepancy.py --quick
 	$(BIN)/python benchmarks/bench_kmm.py
 	$(BIN)/python benchmarks/bench_profiled.py
+
+replay: $(READY)  ## replay every estimator and option on hostile neighbours (a few minutes)
+	$(BIN)/dpadapt audit --library
 
 clean:  ## remove the virtual environment and what the demo wrote
 	rm -rf $(VENV) demo

@@ -185,12 +185,67 @@ def predict(
 
 @app.command()
 @plain_errors()
+def audit(
+    public: Annotated[
+        Path | None, typer.Option(help="Public rows with labels: CSV or Parquet.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Column to predict.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="As you will give it to fit.")] = None,
+    delta: Annotated[float | None, typer.Option(help="As you will give it to fit.")] = None,
+    degree: Annotated[int, typer.Option(min=1, max=2, help="As you will give it to fit.")] = 1,
+    runs: Annotated[
+        int, typer.Option(min=10, max=100_000, help="Runs of the attack; more finds more.")
+    ] = 300,
+    out: Annotated[Path, typer.Option(help="Folder for audit.json and audit.png.")] = Path("audit"),
+    seed: Annotated[int, typer.Option(min=0, help="Of coins and noise of the attack.")] = 0,
+    library: Annotated[
+        bool, typer.Option("--library", help="Replay every estimator and option instead.")
+    ] = False,
+    pairs: Annotated[
+        int, typer.Option(min=1, max=1000, help="Of --library: neighbours of each combination.")
+    ] = 2,
+) -> None:
+    """Attack a fit as you would run it, on public rows that play the private ones.
+
+    No private row is read and no ledger is charged. Half of the public rows play the private
+    table. A replay checks that no un-noised value moves by more than its stated sensitivity when
+    one row changes; an attacker who sees every release then tells the worst pair apart, run after
+    run, which gives a lower bound on epsilon. Exit code 1 if the guarantee is refuted.
+
+    [bold]Examples[/]
+
+      dpadapt audit --public a.csv --label y --epsilon 1 --delta 1e-6 --out audit/
+
+      dpadapt report --model model/ --audit audit/audit.json
+
+      dpadapt audit --library
+    """
+    from dpadapt._commands.audit import AuditJob, audit_fit, audit_library
+
+    if library:
+        if not audit_library(pairs):
+            raise typer.Exit(1)
+        return
+    if public is None or label is None or epsilon is None or delta is None:
+        raise typer.BadParameter("give --public, --label, --epsilon and --delta, or --library.")
+    job = AuditJob(public, label, out, epsilon, delta, degree, runs, seed=seed)
+    holds = audit_fit(job)
+    say("wrote", f"{out} (audit.json, audit.png)")
+    if not holds:
+        raise typer.Exit(1)
+
+
+@app.command()
+@plain_errors()
 def report(
     model: ModelPath,
     out: Annotated[Path, typer.Option(help="HTML file to write.")] = Path("report.html"),
     ledger: Annotated[str | None, typer.Option(help="Ledger to show the state of.")] = None,
     dataset: Annotated[str | None, typer.Option(help="Data set of that ledger.")] = None,
     trust: Trusted = None,
+    audit: Annotated[
+        Path | None, typer.Option(help="Show this audit.json, of dpadapt audit.")
+    ] = None,
 ) -> None:
     """Write the privacy report of a model: one HTML file, for whoever signs off its release.
 
@@ -199,6 +254,8 @@ def report(
       dpadapt report --model model/ --out report.html
 
       dpadapt report --model model/ --ledger budget.db --dataset patients
+
+      dpadapt report --model model/ --audit audit/audit.json
     """
     if (ledger is None) != (dataset is None):
         raise typer.BadParameter("--ledger and --dataset belong together; give both or neither.")
@@ -209,7 +266,12 @@ def report(
     if out.absolute().parent == model.absolute():
         raise typer.BadParameter("--out must not be inside the model folder, which is sealed.")
     state = _ledger(ledger).dataset(dataset) if ledger is not None else None
-    write_report(fitted, out, context=ReportContext(ledger=state))
+    tested = None
+    if audit is not None:
+        from dpadapt.audit.result import AuditResult
+
+        tested = AuditResult.load(audit)
+    write_report(fitted, out, context=ReportContext(ledger=state, audit=tested))
     say("guarantee", fitted.guarantee_.sentence)
     say("wrote", str(out))
 

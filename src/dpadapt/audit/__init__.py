@@ -24,10 +24,12 @@ from .one_run import (
     one_run_audit,
 )
 from .replay import Moved, Replay, replay
+from .result import AuditResult, draw_audit
 from .support import SupportResult, compare_supports, support_audit
 
 __all__ = [
     "AttackResult",
+    "AuditResult",
     "Canaries",
     "Combination",
     "Found",
@@ -39,6 +41,7 @@ __all__ = [
     "combinations",
     "compare_supports",
     "draw_attack",
+    "draw_audit",
     "epsilon_from_guesses",
     "gaussian_advantage_bound",
     "gaussian_auc_bound",

@@ -28,6 +28,7 @@ from .stories import Story
 if TYPE_CHECKING:
     import pandas as pd
 
+    from dpadapt.audit.result import AuditResult
     from dpadapt.privacy.ledger import Dataset
 
 __all__ = ["ReportContext", "write_report"]
@@ -54,6 +55,8 @@ class ReportContext:
         The method in ``results`` that the others are compared with.
     feature_scale : sequence of float
         Standard deviations of the *public* features, to make coefficients comparable.
+    audit : AuditResult, optional
+        What ``dpadapt audit`` found for the same method, epsilon and delta.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class ReportContext:
     results: pd.DataFrame | None = None
     reference: str = ""
     feature_scale: Sequence[float] = ()
+    audit: AuditResult | None = None
 
 
 def write_report(
@@ -127,6 +131,8 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
 
     estimator = getattr(model, "estimator_", model)
     guarantee: Guarantee = model.guarantee_
+    if context.audit is not None:
+        _check_audit(context.audit, estimator, guarantee)
     told = story(estimator, guarantee)
     shown = show_coefficients(
         model, label=context.label, scale=context.feature_scale, features=told.features
@@ -176,9 +182,27 @@ def _figures(
         drawn["detection"] = figures.detection_figure(rates, limit)
         if hasattr(estimator, "weights_"):
             drawn["weights"] = figures.weights_figure(np.asarray(estimator.weights_))
+    if context.audit is not None:
+        from dpadapt.audit.result import draw_audit
+
+        drawn["audit"] = draw_audit(context.audit)
     if context.results is not None:
         drawn["errors"] = figures.errors_figure(context.results, context.reference)
     return {name: as_data_uri(figure) for name, figure in drawn.items()}
+
+
+def _check_audit(audit: AuditResult, estimator: Any, guarantee: Guarantee) -> None:
+    """An audit of something else must not speak for this model."""
+    same = (
+        audit.estimator == type(estimator).__name__
+        and math.isclose(audit.claimed, guarantee.epsilon, rel_tol=1e-6)
+        and math.isclose(audit.delta, guarantee.delta, rel_tol=1e-6)
+    )
+    if not same:
+        raise ValueError(
+            f"audit: it is of {audit.estimator} at epsilon {audit.claimed:.4g}, delta "
+            f"{audit.delta:g}, not of this model; run dpadapt audit with the model's own settings."
+        )
 
 
 def _rows(guarantee: Guarantee) -> str:

@@ -1,0 +1,145 @@
+"""What an audit of a fit found, as a small file that a report can show."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpadapt.report._figures import BLUE, GREY, ORANGE, _blank, _title
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["AuditResult", "draw_audit"]
+
+_MOST_BYTES = 100_000
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """Claimed and found epsilon, and what a replay saw.
+
+    Parameters
+    ----------
+    estimator : str
+        What was audited.
+    claimed, found, delta, confidence : float
+        Epsilon of the guarantee, and its lower bound.
+    method : str
+        Of the lower bound.
+    right, guesses : int
+    pairs, releases : int
+        Of the replay: neighbours, and values that met their noise.
+    largest : float
+        Ratio of the replay.
+    diverged : str
+        What depended on private values, or nothing.
+    rows : str
+        On what the audit ran.
+
+    Examples
+    --------
+    >>> facts = (1.0, 0.4, 1e-6, 0.95, "400 runs", 250, 400, 12, 12, 0.98, "", "public rows")
+    >>> AuditResult("DiscrepancyRegressor", *facts).verdict
+    'Nothing speaks against the guarantee.'
+    """
+
+    estimator: str
+    claimed: float
+    found: float
+    delta: float
+    confidence: float
+    method: str
+    right: int
+    guesses: int
+    pairs: int
+    releases: int
+    largest: float
+    diverged: str
+    rows: str
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against the guarantee."""
+        return self.found <= self.claimed and self.largest <= 1 + 1e-9 and not self.diverged
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a sentence."""
+        if self.holds:
+            return "Nothing speaks against the guarantee."
+        return "THE GUARANTEE IS REFUTED: do not release a model that was made this way."
+
+    def save(self, path: Path) -> None:
+        """Write the file."""
+        text = json.dumps({"format": "dpadapt audit 1", **asdict(self)}, indent=2, allow_nan=False)
+        path.write_text(text, encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> AuditResult:
+        """Read the file; what is none is refused."""
+        refusal = f"{path} is no audit: give the audit.json that dpadapt audit has written."
+        if not path.is_file() or path.stat().st_size > _MOST_BYTES:
+            raise ValueError(refusal)
+        try:
+            data: Any = json.loads(path.read_text(encoding="utf-8"))
+            if data.pop("format") != "dpadapt audit 1":
+                raise ValueError
+            kinds = {each.name: str(each.type) for each in fields(cls)}
+            if set(data) != set(kinds):
+                raise ValueError
+            result = cls(**{name: _read(data[name], kind) for name, kind in kinds.items()})
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise ValueError(refusal) from None
+        return result
+
+
+def draw_audit(result: AuditResult) -> Figure:
+    """Draw the claim, what was found, and how far un-noised values moved.
+
+    Examples
+    --------
+    >>> facts = (1.0, 0.4, 1e-6, 0.95, "400 runs", 250, 400, 12, 12, 0.98, "", "public rows")
+    >>> figure = draw_audit(AuditResult("DiscrepancyRegressor", *facts))
+    >>> [axes.get_xlabel() for axes in figure.axes]
+    ['epsilon', 'distance over stated sensitivity']
+    """
+    figure, panels = _blank(9.4, 2.6, columns=2)
+    bars = (
+        (panels[0], result.found, result.claimed, "Found by attack, and claimed", "epsilon"),
+        (
+            panels[1],
+            result.largest,
+            1.0,
+            "Most that one person moved a value",
+            "distance over stated sensitivity",
+        ),
+    )
+    for axes, value, limit, title, name in bars:
+        broken = value > limit * (1 + 1e-9)
+        axes.barh([0], [value], height=0.5, color=ORANGE if broken else BLUE)
+        axes.axvline(limit, color=GREY, lw=2, ls="--")
+        axes.set_xlim(0, 1.35 * max(limit, value))
+        axes.set_ylim(-0.6, 0.9)
+        axes.text(limit, 0.62, f" allowed: {limit:.3g}", color=GREY, va="center")
+        inside = value > limit / 4
+        facts = {"ha": "right", "color": "white"} if inside else {"ha": "left"}
+        axes.text(value, 0, f" {value:.3g} ", va="center", weight="bold", **facts)
+        axes.set_yticks([])
+        axes.set_xlabel(name)
+        _title(axes, title)
+    return figure
+
+
+def _read(value: Any, kind: str) -> Any:
+    if kind == "str" and isinstance(value, str):
+        return value
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind == "int" and number and value == int(value) and value >= 0:
+        return int(value)
+    if kind == "float" and number and math.isfinite(value) and value >= 0:
+        return float(value)
+    raise ValueError(f"not a {kind}")
