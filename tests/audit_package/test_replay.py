@@ -25,7 +25,7 @@ from dpadapt.privacy import (
 )
 from dpadapt.privacy.recording import recording
 
-PAIRS = int(os.environ.get("DPADAPT_REPLAY_PAIRS", "3"))  # hostile neighbours of each combination
+PAIRS = int(os.environ.get("DPADAPT_REPLAY_PAIRS", "1"))  # hostile neighbours of each combination
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
 MOMENT = SecondMoment(Cleaning(radius=1.0))
 ALL = combinations()

@@ -154,7 +154,7 @@ def one_run_audit(
     fit: Callable[[Any], Any],
     canaries: Canaries,
     *,
-    share: float = 0.1,
+    share: float = 0.15,
     confidence: float = 0.95,
     seed: int = 0,
 ) -> Found:
@@ -166,7 +166,7 @@ def one_run_audit(
         From a sample (X, y) to a fitted model with a ``guarantee_``; as in
         :func:`~dpadapt.audit.replay`.
     canaries : Canaries
-    share : float, default=0.1
+    share : float, default=0.15
         Of the canaries that are guessed; the others are left out. Fixed before the run.
     confidence : float, default=0.95
     seed : int, default=0
@@ -257,6 +257,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
     Examples
     --------
+    >>> from dpadapt.privacy import gaussian_mu
     >>> round(epsilon_of_mu(gaussian_mu(1.0, 1e-6), 1e-6), 6)
     1.0
     """
