@@ -1,0 +1,23 @@
+"""All checks together."""
+
+from __future__ import annotations
+
+from contracts.budgets import BudgetChecks
+from contracts.chance import ChanceChecks
+from contracts.guarantees import GuaranteeChecks
+from contracts.inputs import InputChecks
+from contracts.leaks import LeakChecks
+from contracts.refusals import RefusalChecks
+from contracts.sklearn_rules import SklearnChecks
+
+
+class EstimatorContract(
+    GuaranteeChecks,
+    LeakChecks,
+    InputChecks,
+    ChanceChecks,
+    SklearnChecks,
+    RefusalChecks,
+    BudgetChecks,
+):
+    """What every estimator promises, as tests."""
