@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from contracts import EstimatorContract
+from contracts.sample import Sample
 
 
 class RegressionContract(EstimatorContract):
     needs_labels = True
 
 
-class ClassificationContract(EstimatorContract):
+class ClassificationSample(Sample):
     """Two classes, 0 and 1; any other private label is a row of no class."""
 
     needs_labels = True
@@ -22,6 +23,10 @@ class ClassificationContract(EstimatorContract):
 
     def labels(self, rows, seed=0):
         return (super().labels(rows, seed) > 0).astype(float)
+
+
+class ClassificationContract(ClassificationSample, EstimatorContract):
+    """The battery on two classes."""
 
 
 def given(model, extra):
