@@ -195,6 +195,17 @@ def test_noise_scales():
     assert math.isclose(model.guarantee_.epsilon, 1.0, rel_tol=1e-6)
 
 
+def test_noise_of_the_solver_covers_what_its_stop_leaves():
+    X = np.random.default_rng(0).normal(size=(500, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = ObjectivePerturbationClassifier(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0)
+    _, output = model.fit(X, y, private=Private(X, y)).guarantee_.events
+    R, mu = Task(X, y, np.arange(2)).radius, gaussian_mu(1.0, 1e-6) / math.hypot(1.0, 0.1)
+    # strongly convex: a gradient of norm t is at most t / strength from the minimiser, either side
+    apart = 2 * (module._TOLERANCE * len(X) * R) / needed_strength(mu, R, Logistic().curvature)
+    assert apart <= output.sensitivity * (1 + 1e-6)
+
+
 def test_grid_noise_is_refused():
     model = ObjectivePerturbationClassifier(epsilon=1.0, delta=1e-6, noise="exact")
     with pytest.raises(ValueError, match="noise"):

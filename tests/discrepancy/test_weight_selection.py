@@ -36,6 +36,19 @@ def test_range_sensitivity_is_never_passed_and_attained():
     assert abs(moved[0] - moved[1]) * n / 2 == pytest.approx(1.0)
 
 
+def test_what_is_asked_for_is_what_a_replaced_row_attains():
+    X, candidates = np.array([[0.0], [np.sqrt(2)]]), np.eye(2)  # weighted moments 0 and 2
+    moved = []
+    for row in ([0.0], [1.0]):  # of 5 rows that are set aside, all others zero
+        moment = np.array([row]).T @ np.array([row]) / 5
+        moved.append([norm(moment - X.T @ np.diag(q) @ X) for q in candidates])
+    with Private(np.zeros((10, 1))).open(epsilon=1.0, delta=1e-6) as session:
+        session.split(holdout=0.5)
+        asked = weights_request(session, QUERY, X).sensitivity
+    attained = abs(np.subtract(*np.subtract(*moved)))
+    assert attained <= asked <= attained * (1 + 1e-6)
+
+
 def run(epsilon=1.0, seed=0, holdout=0.5, candidates=None):
     private = Private([[1.0, 0.0]] * 9000 + [[0.0, 1.0]] * 1000)
     X = np.eye(2)

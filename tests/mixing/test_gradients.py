@@ -122,6 +122,17 @@ def test_no_neighbour_passes_the_sensitivities(dtype, c):
             assert np.linalg.norm(whole - fewer) <= q.magnitude * (1 + 1e-9)
 
 
+def test_float32_moves_a_sum_farther_than_its_rows_and_the_allowance_covers_it():
+    worst, n, codes = 0.0, 256, np.zeros(256)
+    other = codes.copy()
+    other[0] = 1.0  # at weights 0 the opposite gradient
+    for seed in range(200):  # all rows pull the same way: partial sums are large, and rounded
+        x = unit_rows(np.random.default_rng(seed), 1, 3).astype(np.float32)
+        q, rows = query(np.zeros((3, 2)), 0.01), np.repeat(x, n, axis=0)
+        worst = max(worst, float(np.linalg.norm(q.block(rows, codes) - q.block(rows, other))))
+    assert 2 < worst <= n * q.sensitivity(n)
+
+
 @pytest.mark.parametrize("dtype", KINDS)
 def test_sensitivity_is_attained_at_the_opposite_row(dtype):
     x = np.zeros((1, 3), dtype=dtype)
