@@ -23,8 +23,8 @@ CLASSES: dict[str, list[Any]] = {
 }
 # types of public and private labels that mean the same (scikit-learn takes no objects of int)
 PAIRS = [
-    *((kind, kind) for kind in CLASSES if kind != "object of int"),
-    *(("float", "int"), ("int", "float"), ("int", "object of int"), ("str", "object of str")),
+    *(("int", "int"), ("bool", "bool"), ("str", "str"), ("float", "int")),
+    *(("int", "object of int"), ("str", "object of str"), ("object of str", "str")),
 ]
 
 
@@ -88,8 +88,8 @@ def cells_of_all_types(rows: np.ndarray) -> dict[str, Any]:
     """Whole numbers in every type that a table can hold them in."""
     objects = rows.astype(object)
     objects[::2] = rows[::2].astype(int)  # int and float cells side by side
-    types = ("float32", "int64", "int16", ">f8")
-    return {name: rows.astype(name) for name in types} | {"object": objects, "list": rows.tolist()}
+    types = ("float32", "int64", ">f8")
+    return {name: rows.astype(name) for name in types} | {"object": objects}
 
 
 def labels_of_type(codes: np.ndarray, kind: str) -> np.ndarray:
