@@ -149,6 +149,16 @@ def test_joint_sensitivity_of_the_two_gradients(k):
     assert 0.6 < worst[2] <= math.sqrt(2)
 
 
+@pytest.mark.parametrize("k", [2, K])
+def test_what_is_asked_for_covers_both_gradients_at_once(k):
+    """Each moves by 1 in its unit, at most; nothing says that they do not do so together."""
+    algorithm = GeneralAdaptation(*_public(k), k, alpha=0.2, steps=3)
+    private = Private(*_sample(800, 1, k)).encode(np.arange(k))
+    with private.open(epsilon=1.0, delta=1e-6) as session:
+        (asked,) = algorithm.requests(session, CLEANINGS[k])
+    assert math.sqrt(2) <= asked.sensitivity <= math.sqrt(2) * (1 + 1e-6)
+
+
 def test_the_discrepancy_over_candidates_moves_by_b_over_n_at_most():
     rng, n, worst = np.random.default_rng(5), 10, 0.0
     models = 20 * rng.normal(size=(5, 3, K))  # outside the ball: brought into it
