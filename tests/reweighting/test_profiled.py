@@ -408,6 +408,12 @@ def test_the_logistic_bound_is_attained():
     assert found == pytest.approx(query.sensitivity(2), rel=1e-9)
 
 
+def test_rows_of_no_class_have_no_logistic_gradient():
+    query = LogisticGradient(Cleaning(1.0, classes=2), np.ones((2, 1)), clip=0.1)
+    X, y = np.array([[1.0], [0.5]]), np.array([1.0, -1.0])
+    np.testing.assert_array_equal(query.block(X, y), query.block(X[:1], y[:1]))
+
+
 def test_logistic_gradient_is_that_of_the_loss():
     X, y = classes(n=20)
     W = np.random.default_rng(0).normal(size=(3, 3))
