@@ -107,6 +107,20 @@ def test_a_changed_row_changes_its_own_weight_only_bit_for_bit():
     assert one[12_345] != two[12_345]
 
 
+def test_what_was_computed_from_older_weights_is_not_used_again():
+    X = np.random.default_rng(2).normal(size=(500, 2))
+    with session_of(X) as session:
+        used, fresh = session.weigh(), session.weigh()
+        session.hide_weighted(Sum(), used, 0.1)
+        session._draws(used, 0.1)(100)
+        for weights in (used, fresh):
+            session.reweigh(weights, wrong, UNIT, 3.0)
+        one, two = (session.hide_weighted(Sum(), each, 0.1)._value for each in (used, fresh))
+        np.testing.assert_array_equal(one, two)
+        one, two = (np.bincount(session._draws(each, 0.1)(20_000) // 5) for each in (used, fresh))
+        assert np.corrcoef(one, two)[0, 1] > 0.8  # the same rows are heavy
+
+
 def test_using_the_weights_does_not_change_them():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(500, 2))
