@@ -144,6 +144,20 @@ def test_once_under_threads():
         agents.open(epsilon=1.0).ask(below(1))
 
 
+def test_fresh_agents_are_chosen_where_no_other_thread_enters():
+    agents, held = Agents(np.zeros((5, 1))), []
+
+    class Watched:
+        def choice(self, fresh, count, replace):
+            held.append(agents._lock.locked())
+            return fresh[:count]
+
+    with agents.open(epsilon=1.0) as poll:
+        poll._order = Watched()
+        poll.ask(below(2))
+    assert held == [True]
+
+
 def test_agents_are_spent_even_if_the_question_fails():
     class Broken(Below):
         def values(self, X, y):
