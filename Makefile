@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
-.PHONY: help demo test test-all lint types format bench replay clean
+.PHONY: help demo test test-all mutants replay lint types format bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,6 +20,9 @@ test: $(DEV)  ## lint, types, doctests and the fast tests (a few minutes on two 
 
 test-all: test  ## the slow statistical and end-to-end suites as well
 	$(BIN)/pytest -q -n 2 -m slow tests
+
+mutants: $(DEV)  ## one privacy-critical line broken at a time: the tests must notice each
+	PYTHONPATH=tests $(BIN)/python -m mutants
 
 lint: $(DEV)  ## style only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
