@@ -453,6 +453,7 @@ CAUGHT = [
     (FloatsOnly, "test_private_cells_of_any_type_give_the_same_model"),
     (FloatsOnly, "test_columns_of_several_types_give_the_same_model"),
     (NumbersOnly, "test_labels_of_any_type_give_the_same_model"),
+    (OwnNoise, "test_a_forked_process_cannot_go_on_with_a_fit"),
     (SharedSession, "test_two_fits_at_once_are_two_fits"),
     (DefaultEpsilon, "test_privacy_parameters_are_keyword_only_without_default"),
 ]

@@ -8,6 +8,7 @@ from contracts.guarantees import GuaranteeChecks
 from contracts.inputs import InputChecks
 from contracts.kinds import KindChecks
 from contracts.leaks import LeakChecks
+from contracts.processes import ProcessChecks
 from contracts.refusals import RefusalChecks
 from contracts.sklearn_rules import SklearnChecks
 from contracts.threads import ThreadChecks
@@ -23,5 +24,6 @@ class EstimatorContract(
     RefusalChecks,
     BudgetChecks,
     ThreadChecks,
+    ProcessChecks,
 ):
     """What every estimator promises, as tests."""
