@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from contracts.hostile import HOSTILE_LABELS, HOSTILE_ROWS
+from contracts.hostile import HOSTILE_LABELS, HOSTILE_ROWS, NAMES
 from contracts.sample import Sample
 from contracts.tape import Draw, distance, paid_by, planned, releases, taped
-from dpadapt import Guarantee
+from dpadapt import Guarantee, Private
 from independent_accountant import recompute_epsilon
+from one_cell import odd_frames, replaced
 
 _FIRST: dict[Any, list[Draw]] = {}  # tapes of the first of two neighbours, by contract and row
 
@@ -97,27 +100,46 @@ class GuaranteeChecks(Sample):
         self._compare_neighbours([self.rows()[0], HOSTILE_ROWS["huge norm"]], [None, label])
         self._compare_neighbours([HOSTILE_ROWS["huge norm"]] * 2, [-label, label])
 
+    @pytest.mark.parametrize("label", ["x", None])
+    def test_one_odd_cell_moves_no_release_beyond_its_sensitivity(self, label):
+        """Pandas gives the two tables other types; nobody's cells may change with them."""
+        rows = self.rows(n=12)
+        labels = self.labels(rows)
+        listed = None if labels is None else np.asarray(labels).tolist()
+        public = pd.DataFrame(self.public()[0], columns=NAMES)
+        for usual, odd in odd_frames(rows, NAMES):
+            of_usual = None if listed is None else pd.Series(listed)
+            of_odd = None if listed is None else pd.Series(replaced(listed, label))
+            first, _ = self._tape(Private(usual, of_usual), None, public)
+            self._compare(first, *self._tape(Private(odd, of_odd), first, public))
+
     def _compare_neighbours(self, rows: list[Any], labels: list[Any]) -> None:
         key = (type(self), repr(rows[0]), repr(labels[0]))
         if key not in _FIRST:  # a seeded fit: once is enough
-            _FIRST[key] = self._fit_neighbour(rows[0], labels[0], None)[0]
+            _FIRST[key] = self._tape(self._neighbour(rows[0], labels[0]), None)[0]
         first = _FIRST[key]
-        second, events = self._fit_neighbour(rows[1], labels[1], first)
+        self._compare(first, *self._tape(self._neighbour(rows[1], labels[1]), first))
+
+    def _compare(self, first: Sequence[Draw], second: Sequence[Draw], events: Any) -> None:
         assert len(first) == len(second), "private values change the number of releases"
         for one, two in zip(releases(first), releases(second), strict=True):
             assert math.isclose(one.scale, two.scale, rel_tol=1e-12), "noise depends on the rows"
             allowed = max((plan.sensitivity for plan in paid_by(one, events)), default=0.0)
             assert distance(one.mechanism, one.value, two.value) <= allowed * (1 + 1e-9)
 
-    def _fit_neighbour(self, row: Any, label: Any, replay: Any) -> tuple[list[Draw], Any]:
-        """Tape and events of a fit to rows of which the fifth is this one."""
+    def _neighbour(self, row: Any, label: Any) -> Private:
+        """Rows of which the fifth is this one."""
         X = self.rows(n=12)
         y = self.labels(X)
         X[4] = row
         if y is not None and label is not None:
             y[4] = label
+        return self.private(X, y)
+
+    def _tape(self, private: Private, replay: Any, X: Any = None) -> tuple[list[Draw], Any]:
+        """Tape and events of a fit."""
         with taped(replay=replay) as tape:
-            model = self.fit(self.make(), self.private(X, y))
+            model = self.fit(self.make(), private, X=X)
         return tape, model.guarantee_.events
 
     def test_refit_has_a_guarantee_of_its_own(self):
