@@ -14,6 +14,7 @@ look at names.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -21,6 +22,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
+from multiprocessing.synchronize import Barrier
 
 from dpadapt.privacy import _ledger_tables as tables
 from dpadapt.privacy import compose_epsilon
@@ -30,15 +32,18 @@ from dpadapt.privacy.errors import BudgetExceeded
 from dpadapt.privacy.events import GaussianEvent
 from dpadapt.privacy.ledger import Account, Ledger
 
+CHECKED: Barrier  # of all processes of a race
+
 
 def check_outside(account: Account, events: list[GaussianEvent], label: str) -> None:
     """Charge as one should not: another process can charge between the check and the write."""
     balance = account.ledger.dataset(account.name).balance
     if not balance.admits(events):
         raise balance.refusal(events)
-    time.sleep(0.3)
+    CHECKED.wait()  # for everybody else to be as far
     store = account.ledger._store
     with store.transaction(write=True) as connection:
+        tables.head_of(connection, account.name)
         balance = tables.read_balance(connection, store, account.name)
         tables.append(connection, balance, "", label, encode(events), events)
 
@@ -54,6 +59,8 @@ def write_ahead(path: str) -> None:
 
 def race(accounts: list[Account], processes: int, scale: float, bug: str) -> dict[str, int]:
     """All processes start at once and try one charge each; count the outcomes."""
+    global CHECKED
+    CHECKED = multiprocessing.get_context("fork").Barrier(processes)
     charge = check_outside if bug == "check-outside" else Account.charge
     if bug == "write-ahead":
         write_ahead(accounts[0].ledger._store.display)

@@ -37,7 +37,7 @@ class Store(ABC):
 
     display: str
     portable: str
-    busy_seconds = 30.0
+    busy_seconds = 120.0
 
     @contextlib.contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Connection]:
