@@ -349,12 +349,10 @@ class FloatsOnly(Sound):
 
     def aligned(self, private):
         sample = super().aligned(private)
-        return sample if sample is None else sample.map(self.floats, sample.n_columns)
-
-    @staticmethod
-    def floats(X):
-        columns = [column for _, column in pd.DataFrame(X).items()]
-        return np.column_stack([c if c.dtype == np.float64 else np.zeros(len(c)) for c in columns])
+        if sample is None:
+            return None
+        floats = (pd.DataFrame(private._rows._X).dtypes == np.float64).to_numpy()
+        return sample.map(lambda X: np.asarray(X) * floats, sample.n_columns)
 
 
 class SoundClassifier(AdaSSPClassifier):

@@ -29,6 +29,7 @@ from dpadapt.privacy.asking import _facts, open_answers, restore_answers
 from dpadapt.privacy.machine_constants import PINPConstants, SparseVectorConstants
 from dpadapt.privacy.paths import PathRequest
 from dpadapt.privacy.rows import MemoryRows
+from dpadapt.privacy.schema import ReadBlock, Schema
 from dpadapt.privacy.secret_state import SecretState
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(40, 2))
@@ -464,28 +465,50 @@ def test_without_the_digest_other_rows_would_be_told_apart(tmp_path, monkeypatch
     again.close()
 
 
+def read(table, **kinds):
+    """Block of rows under a schema, as a session sees it."""
+    return ReadBlock(table, Schema.given(kinds))
+
+
 @pytest.mark.parametrize(
     "tables",
     [
-        (pd.DataFrame({"a": [1.0], "b": ["x"]}), pd.DataFrame({"a": [1], "b": ["x"]})),
-        (pd.DataFrame({"a": ["1"]}), pd.DataFrame({"a": [1]})),
-        (pd.DataFrame({"a": ["ab", "c"]}), pd.DataFrame({"a": ["a", "bc"]})),
+        (read(pd.DataFrame({"a": ["x"]}), a="text"), read(pd.DataFrame({"a": ["y"]}), a="text")),
+        (
+            read(pd.DataFrame({"a": ["ab", "c"]}), a="text"),
+            read(pd.DataFrame({"a": ["a", "bc"]}), a="text"),
+        ),
+        (read(pd.DataFrame({"a": [1]}), a="text"), read(pd.DataFrame({"a": [1]}), a="number")),
         (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"b": [1.0]})),
-        (np.array([[0.0]]), np.array([[-0.0]])),
+        (pd.DataFrame({"a": [1.0]}), pd.DataFrame({"a": [1.0000000001]})),
+        (np.array([[0.0]]), np.array([[np.nan]])),
         (sparse.csr_matrix(np.eye(3)), sparse.csr_matrix(np.eye(3)[::-1])),
-        (np.array([[None]], dtype=object), np.array([["None"]], dtype=object)),
     ],
 )
 def test_digests_tell_tables_apart(tables):
     one, two = (keyed_digest(b"k", b"", [(table, None)]) for table in tables)
     assert one != two
-    assert one == keyed_digest(b"k", b"", [(tables[0].copy(), None)])
+    assert one == keyed_digest(b"k", b"", [(tables[0], None)])
     assert one != keyed_digest(b"other", b"", [(tables[0], None)])
+
+
+@pytest.mark.parametrize("cell", [1, 1.0, "1", True, np.int8(1), b"1"])
+def test_cells_that_mean_the_same_have_one_digest(cell):
+    given = [np.array([[cell]], dtype=object), pd.DataFrame({0: [cell]})]
+    plain = [np.array([[1.0]]), pd.DataFrame({0: [1.0]})]
+    for one, two in zip(given, plain, strict=True):
+        one, two = (keyed_digest(b"k", b"", [(table, None)]) for table in (one, two))
+        assert one == two
 
 
 def test_digests_do_not_depend_on_blocks():
     frame = pd.DataFrame({"a": np.arange(9.0), "b": list("abcdefghi")})
-    for table in (frame, frame.to_numpy(), np.eye(9), sparse.csr_matrix(np.eye(9))):
+    for table in (
+        read(frame, a="number", b="text"),
+        frame.to_numpy(),
+        np.eye(9),
+        sparse.csr_matrix(np.eye(9)),
+    ):
         whole = keyed_digest(b"k", b"t", [(table, np.arange(9.0))])
         cut = [(table[a:b], np.arange(9.0)[a:b]) for a, b in ((0, 2), (2, 9))]
         assert keyed_digest(b"k", b"t", cut) == whole
