@@ -179,12 +179,15 @@ def same_bits(one: Any, two: Any) -> bool:
     return one.shape == two.shape and one.tobytes() == two.tobytes()
 
 
-def odd_frames(rows: np.ndarray, names: list[str]) -> Iterator[tuple[pd.DataFrame, pd.DataFrame]]:
-    """Pairs of neighbouring frames of numbers; pandas chooses the types of each by itself."""
-    for name in ("text", "true", "date"):
-        columns = [rows[:, i].tolist() for i in range(rows.shape[1])]
-        usual = dict(zip(names, columns, strict=True))
-        yield (
-            pd.DataFrame(usual),
-            pd.DataFrame({key: replaced(cells, ODD[name]) for key, cells in usual.items()}),
-        )
+def same_meaning(
+    rows: np.ndarray, labels: np.ndarray | None, names: list[str]
+) -> Iterator[tuple[pd.DataFrame, pd.Series | None]]:
+    """Tables of one meaning, to which pandas gives different types: one person's cells are missing.
+
+    What a session sees of them must be the same to the last bit, and so what a fit makes of it.
+    """
+    columns = dict(zip(names, rows.T.tolist(), strict=True))
+    for cell in (np.nan, "x", dt.date(2020, 1, 1)):
+        frame = pd.DataFrame({name: replaced(cells, cell) for name, cells in columns.items()})
+        listed = None if labels is None else replaced(labels.tolist(), cell)
+        yield frame, None if listed is None else pd.Series(listed)

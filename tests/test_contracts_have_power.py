@@ -121,6 +121,16 @@ def raw(sample: Private) -> np.ndarray:
     return np.concatenate([numbers(table) for table, _ in sample._rows.blocks()])
 
 
+class InfersTypes(Sound):
+    def aligned(self, private):
+        sample = super().aligned(private)
+        if sample is None:
+            return None
+        table = pd.concat([pd.DataFrame(table) for table, _ in sample._rows.blocks()])
+        odd = [name for name in table.columns if table[name].dtype.kind not in "biuf"]
+        return Private(table.assign(**dict.fromkeys(odd, 0.0)))
+
+
 class AssertsEpsilon(Sound):
     def claim(self, guarantee):
         guarantee.__dict__["epsilon"] = guarantee.epsilon / 2
@@ -410,6 +420,7 @@ CAUGHT = [
     (AssertsEpsilon, "test_guarantee_is_what_an_independent_accountant_finds"),
     (ForgetsTheCharge, SCALES),
     (ForgetsTheCharge, "test_a_ledger_is_charged_the_events_of_the_guarantee"),
+    (InfersTypes, "test_a_cell_means_the_same_whatever_the_others_are"),
     (LessNoise, SCALES),
     (MoreNoise, SCALES),
     (OwnNoise, SCALES),

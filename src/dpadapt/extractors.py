@@ -284,8 +284,9 @@ class SentenceFeatures(_Extractor):
     Notes
     -----
     Texts are one column: a list, an array, a Series, or a DataFrame of one column. A cell that is
-    no text has NaN for its features. Private texts are given as a DataFrame,
-    ``Private(frame[["text"]])``, or as an array of shape (n, 1); lists of rows are for numbers.
+    no text has NaN for its features. Private texts are a table of one column, as in
+    ``Private(frame[["text"]])``; outside a pipeline they are read as texts by
+    ``private.read(Schema.given({"text": "text"}))``.
 
     Encoders that pad texts to the longest of a call move the last bits of the others' features,
     about 1e-7 of their size, and an :class:`~dpadapt.AdaptationPipeline` refuses what moves by more

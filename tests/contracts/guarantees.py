@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
-from contracts.hostile import HOSTILE_LABELS, HOSTILE_ROWS, NAMES
+from contracts.hostile import HOSTILE_LABELS, HOSTILE_ROWS
 from contracts.sample import Sample
 from contracts.tape import Draw, distance, paid_by, planned, releases, taped
 from dpadapt import Guarantee, Private
 from independent_accountant import recompute_epsilon
-from one_cell import odd_frames, replaced
 
 _FIRST: dict[Any, list[Draw]] = {}  # tapes of the first of two neighbours, by contract and row
 
@@ -100,19 +98,6 @@ class GuaranteeChecks(Sample):
         self._compare_neighbours([self.rows()[0], HOSTILE_ROWS["huge norm"]], [None, label])
         self._compare_neighbours([HOSTILE_ROWS["huge norm"]] * 2, [-label, label])
 
-    @pytest.mark.parametrize("label", ["x", None])
-    def test_one_odd_cell_moves_no_release_beyond_its_sensitivity(self, label):
-        """Pandas gives the two tables other types; nobody's cells may change with them."""
-        rows = self.rows(n=12)
-        labels = self.labels(rows)
-        listed = None if labels is None else np.asarray(labels).tolist()
-        public = pd.DataFrame(self.public()[0], columns=NAMES)
-        for usual, odd in odd_frames(rows, NAMES):
-            of_usual = None if listed is None else pd.Series(listed)
-            of_odd = None if listed is None else pd.Series(replaced(listed, label))
-            first, _ = self._tape(Private(usual, of_usual), None, public)
-            self._compare(first, *self._tape(Private(odd, of_odd), first, public))
-
     def _compare_neighbours(self, rows: list[Any], labels: list[Any]) -> None:
         key = (type(self), repr(rows[0]), repr(labels[0]))
         if key not in _FIRST:  # a seeded fit: once is enough
@@ -136,10 +121,10 @@ class GuaranteeChecks(Sample):
             y[4] = label
         return self.private(X, y)
 
-    def _tape(self, private: Private, replay: Any, X: Any = None) -> tuple[list[Draw], Any]:
+    def _tape(self, private: Private, replay: Any) -> tuple[list[Draw], Any]:
         """Tape and events of a fit."""
         with taped(replay=replay) as tape:
-            model = self.fit(self.make(), private, X=X)
+            model = self.fit(self.make(), private)
         return tape, model.guarantee_.events
 
     def test_refit_has_a_guarantee_of_its_own(self):

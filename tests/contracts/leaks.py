@@ -25,6 +25,7 @@ from dpadapt import Private
 from dpadapt.modelfolder.reading import decode
 from dpadapt.modelfolder.types import ESTIMATORS
 from dpadapt.modelfolder.writing import encode
+from one_cell import same_meaning
 
 
 def own_name(model: Any) -> tuple[str, ...]:
@@ -120,6 +121,16 @@ class LeakChecks(Sample):
             assert said.printed == ""
             assert said.logged == (said_before or said.logged)
             said_before = said.logged
+
+    def test_a_cell_means_the_same_whatever_the_others_are(self):
+        """One odd cell gives a column another type; nobody's cells may change with it."""
+        X, rows = pd.DataFrame(self.public()[0], columns=NAMES), self.rows(n=40)
+        fits = [
+            self.answers(self.fit(self.make(), Private(*sample), X=X))
+            for sample in same_meaning(rows, self.labels(rows), NAMES)
+        ]
+        for other in fits[1:]:
+            np.testing.assert_array_equal(other, fits[0])
 
     @pytest.mark.parametrize("sample", ["one row", "constant", "objects", "strings", "integers"])
     def test_odd_private_samples_are_taken(self, sample):

@@ -57,7 +57,8 @@ def fill(out: FloatArray, table: Table) -> None:
     """Write a block into ``out``, column by column: one pass, no copy in between."""
     if isinstance(table, np.ndarray) and table.dtype.kind in "biuf":
         with np.errstate(all="ignore"):
-            np.add(table, 0.0, out=out, dtype=np.float64, casting="unsafe")  # zero has no sign
+            out[...] = table
+            out += 0.0  # zero has no sign
     elif isinstance(table, Block) or hasattr(table, "iloc"):
         for position in range(table.shape[1]):
             out[:, position] = numbers_of(column_of(table, position))

@@ -31,8 +31,9 @@ class Private:
     Parameters
     ----------
     X : array, DataFrame or list of lists of shape (n, d)
-        One row a person. Cells may be anything; what is no finite number is replaced by a public
-        value when it is used, and never causes an error.
+        One row a person. Cells may be anything, and each is read by itself, as a number if nothing
+        else is said (:meth:`read`), whatever the types of the table are. What is no finite number
+        is replaced by a public value when it is used, and never causes an error.
     y : array or Series of shape (n,), optional
         Labels.
 
