@@ -344,13 +344,13 @@ def test_no_ledger_is_charged_by_a_recording(tmp_path):
 def test_nothing_stays_wrapped():
     from dpadapt.privacy import Session, _descent, answers, noise
 
-    places = [Session.gaussian, Session._open, _descent.steps, answers.PathAnswers._draw]
+    places = [Session.gaussian, Session._open, _descent.steps, answers._PathAnswers._draw]
     before = [*places, noise.SecureNoise._generator]
     with recording():
         assert Session.gaussian is not before[0]
     with pytest.raises(ZeroDivisionError), recording():
         1 / 0  # noqa: B018
-    places = [Session.gaussian, Session._open, _descent.steps, answers.PathAnswers._draw]
+    places = [Session.gaussian, Session._open, _descent.steps, answers._PathAnswers._draw]
     assert [*places, noise.SecureNoise._generator] == before
     with recording(), pytest.raises(PrivacyError, match="another recording"), recording():
         pass

@@ -11,6 +11,7 @@ sensitivity.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -194,22 +195,27 @@ def _kernels() -> Iterator[Combination]:
         yield _fitting(KernelClassifier, "three classes", options, fixed)
     for kind, task in ((KernelRegressor, "regression"), (KernelClassifier, "three classes")):
         yield _asking(kind, task)
+    for options in ({"method": "pinp"}, {"method": "sparse-vector"}):
+        yield _asking(KernelRegressor, "regression", options)
+        yield _asking(KernelClassifier, "two classes", options)
+    yield _asking(KernelRegressor, "regression", {"method": "pinp", "calibration": "paper"})
 
 
-def _asking(kind: Any, task: str) -> Combination:
+def _asking(kind: Any, task: str, options: Mapping[str, Any] = MappingProxyType({})) -> Combination:
     """A predictor that is asked; what it answers is what it publishes."""
     from dpadapt.kernels import InteractivePredictor
 
     X, y = _public(task)
 
     def fit(sample: Sample) -> Any:
-        predictor = InteractivePredictor(kind(**_BUDGET))
+        predictor = InteractivePredictor(kind(**_BUDGET), **options)
         predictor.fit(X, y, private=Private(*sample))
         told = [predictor.predict(X[:3]), predictor.predict(X[2:9]), predictor.guarantee_]
         predictor.close()
         return told
 
-    return Combination(f"InteractivePredictor({kind.__name__})", fit, task)
+    told_of = "".join(f", {name}={value!r}" for name, value in options.items())
+    return Combination(f"InteractivePredictor({kind.__name__}{told_of})", fit, task)
 
 
 def _mixing() -> Iterator[Combination]:

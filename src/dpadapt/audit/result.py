@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report._figures import BLUE, GREY, ORANGE, _blank, _title
+from dpadapt.report.figures import BLUE, GREY, ORANGE, blank, set_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,7 @@ def draw_audit(result: AuditResult) -> Figure:
     >>> [axes.get_xlabel() for axes in figure.axes]
     ['epsilon', 'distance over stated sensitivity']
     """
-    figure, panels = _blank(9.4, 2.6, columns=2)
+    figure, panels = blank(9.4, 2.6, columns=2)
     bars = (
         (panels[0], result.found, result.claimed, "Found by attack, and claimed", "epsilon"),
         (
@@ -130,7 +130,7 @@ def draw_audit(result: AuditResult) -> Figure:
         axes.text(value, 0, f" {value:.3g} ", va="center", weight="bold", **facts)
         axes.set_yticks([])
         axes.set_xlabel(name)
-        _title(axes, title)
+        set_title(axes, title)
     return figure
 
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from . import mechanisms
-from .answers import Oracle, PathAnswers
+from .answers import Answers, _PathAnswers
 from .descent import Descent
 from .errors import PrivacyError
 from .events import FloatArray
 from .grants import Grant
+from .machines import PINP, SparseVector
 from .noise import ExactNoise, SecureNoise
-from .paths import NUGGET
+from .paths import NUGGET, PathRequest
 from .randomisers import BallResponse, BinaryResponse, GaussianResponse
 from .recording import Recorded, Recording
 from .session import Session
@@ -47,9 +48,10 @@ def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, s
     yield Session, "learn_on_draws", _draws(now, Session.learn_on_draws)
     yield Session, "noisy_descent", _noisy_descent(now, Session.noisy_descent)
     yield _descent, "steps", _gradients(now, _descent.steps)
-    yield PathAnswers, "__init__", _path_start(now, PathAnswers.__init__)
-    yield PathAnswers, "_draw", _path(now, PathAnswers._draw)
-    yield Oracle, "_scores", _scores(now, Oracle._scores)
+    yield _PathAnswers, "_draw", _path(now, _PathAnswers._draw)
+    yield Answers, "_scores", _scores(now, Answers._scores)
+    for machine in (PINP, SparseVector):
+        yield machine, "_decide", _decision(now, machine._decide)
     for kind in (BinaryResponse, GaussianResponse, BallResponse):
         yield kind, "respond", _respond(now, kind.respond)
 
@@ -246,18 +248,8 @@ def _gradients(now: Recording, original: Any) -> Any:
 # answers of a predictor, and of agents
 
 
-def _path_start(now: Recording, original: Any) -> Any:
-    def start(
-        self: PathAnswers, session: Any, grant: Grant, oracle: Any, gram: Any, *rest: Any, **o: Any
-    ) -> None:
-        now._paths[id(self)] = (grant, gram, [], [])
-        original(self, session, grant, oracle, gram, *rest, **o)
-
-    return start
-
-
 def _scores(now: Recording, original: Any) -> Any:
-    def scores(self: Oracle, questions: Any) -> FloatArray:
+    def scores(self: Answers, questions: Any) -> FloatArray:
         value: FloatArray = original(self, questions)
         now._opened = value.copy()
         return value
@@ -266,21 +258,37 @@ def _scores(now: Recording, original: Any) -> Any:
 
 
 def _path(now: Recording, original: Any) -> Any:
-    def draw(self: PathAnswers, keys: Any) -> Any:
-        grant, gram, asked, told = now._paths[id(self)]
+    def draw(self: _PathAnswers, keys: Any) -> Any:
+        asked, told = now._paths.setdefault(id(self), ([], []))
         with now.inside():
             released = original(self, keys)
-        asked.append(self._questions.decode(keys))
+        if not keys:
+            return released
+        asked.append(self._model.questions.decode(keys))
         told.append(np.asarray(now._opened))
         # all answers so far together, in the norm of the kernel with the nugget of the path
+        gram, mechanism = self._model.gram, cast(PathRequest, self._model.mechanism)
         table, factors = np.concatenate(asked), gram.factors(np.concatenate(asked))
         K = gram.between(table, table, factors, factors)
         root = np.linalg.cholesky(K + NUGGET * gram.squared_bound * np.eye(len(K)))
         whitened = np.linalg.solve(root, np.concatenate(told))
-        facts = (grant.request.label, "path", "l2", grant.request.sensitivity, grant.scale)
-        return now.release(Recorded(*facts, whitened, released, now.place(grant)))
+        facts = (mechanism.label, "path", "l2", mechanism.sensitivity, self._scale)
+        return now.release(Recorded(*facts, whitened, released))
 
     return draw
+
+
+def _decision(now: Recording, original: Any) -> Any:
+    def decide(self: PINP | SparseVector, private: float, guess: float) -> float | None:
+        """Whether the model changes, and to what, is what comes out."""
+        with now.inside():
+            released = original(self, private, guess)
+        constants = self.constants
+        facts = (f"question to {self.kind}", self.kind, "l1", constants.prediction, constants.scale)
+        known: float | None = now.release(Recorded(*facts, np.array([private]), released))
+        return known
+
+    return decide
 
 
 def _respond(now: Recording, original: Any) -> Any:

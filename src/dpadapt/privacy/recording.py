@@ -119,7 +119,7 @@ class Recording:
     _queries: dict[int, tuple[Any, Any, int]] = field(default_factory=dict)
     _opened: FloatArray | None = None
     _longest: float = 0.0
-    _paths: dict[int, tuple[Any, Any, list[Any], list[FloatArray]]] = field(default_factory=dict)
+    _paths: dict[int, tuple[list[Any], list[FloatArray]]] = field(default_factory=dict)
 
     def note(self, fact: str) -> None:
         """Write down a fact; in a replay it must be the one of the earlier recording."""
