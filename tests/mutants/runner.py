@@ -27,7 +27,7 @@ WARM = (
     *("numpy", "pandas", "pyarrow", "joblib", "numba", "randomgen", "sqlalchemy", "hypothesis"),
     *("scipy.stats", "scipy.optimize", "scipy.integrate", "scipy.sparse.linalg"),
     *("sklearn.linear_model", "sklearn.ensemble", "sklearn.model_selection", "sklearn.pipeline"),
-    *("sklearn.utils.estimator_checks", "skops.io", "dp_accounting.pld.privacy_loss_distribution"),
+    *("sklearn.utils.estimator_checks", "dp_accounting.pld.privacy_loss_distribution"),
 )
 
 

@@ -48,7 +48,7 @@ class PostgresStore(Store):
         except ImportError:
             raise LedgerError(
                 f"the ledger {self.display} needs the PostgreSQL driver psycopg: "
-                "pip install 'dpadapt[service]'."
+                "pip install 'dpadapt[postgres]'."
             ) from None
 
     def _require(self) -> None:
