@@ -59,7 +59,7 @@ def test_what_could_overflow_is_refused_before_a_row_is_read(way):
                 REFUSED[way](session, 1e200)
 
 
-@pytest.mark.parametrize("way", set(REFUSED) - {"hide_gram"})
+@pytest.mark.parametrize("way", sorted(set(REFUSED) - {"hide_gram"}))
 def test_what_fits_is_taken(way):
     with opened() as session:
         REFUSED[way](session, largest(N))
