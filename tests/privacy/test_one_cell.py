@@ -169,6 +169,13 @@ def test_dates_at_the_ends(cell):
     assert np.isnat(date(np.datetime64(2**62, "s")))
 
 
+def test_a_masked_label_is_missing():
+    y = np.ma.masked_array(["no", "yes", "no"], [False, True, False])
+    for labels in (y, np.ma.masked_array([0, 1, 0], y.mask)):
+        private = Private(np.zeros((3, 1)), labels).encode(np.unique(labels.data))
+        np.testing.assert_array_equal(cleaned(private, 2)[1], [0, -1, 0])
+
+
 def test_classes_that_mean_the_same_are_refused():
     private = Private([[1.0]], ["1"])
     with pytest.raises(ValueError, match=r"1 and 1\.0 are the same label"):
@@ -333,6 +340,20 @@ def test_an_odd_cell_through_a_pipeline(kind, pipe, odd):
     expected = transformer.transform(pd.DataFrame({"a": cells, "b": cells}))
     dense = expected.toarray() if hasattr(expected, "toarray") else expected
     np.testing.assert_allclose(seen[0], dense, atol=1e-12)  # and as public rows would be
+
+
+def test_a_row_that_fails_changes_no_bit_of_the_others():
+    """Sums of products round by the size of a call: a call must have one size, whoever fails."""
+
+    def sized(X):
+        if (X < 0).any():
+            raise ValueError("negative")
+        return X + 1e-12 * len(X)
+
+    X = np.random.default_rng(0).uniform(size=(400, 2))
+    usual = cleaned(Private(X).map(sized, 2))[0]
+    X[PLACE] = -1.0
+    assert same_bits(usual, cleaned(Private(X).map(sized, 2))[0])
 
 
 def test_a_gap_in_whole_numbers_reaches_the_imputer():
