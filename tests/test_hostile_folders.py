@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from dpadapt import Guarantee
 from dpadapt.cli import app
 from dpadapt.modelfolder import ModelFolderError, load_model
+from dpadapt.modelfolder.arrays import parse_dtype
 from dpadapt.privacy.events import GaussianEvent
 
 REGRESSOR = "dpadapt.discrepancy.estimator.DiscrepancyRegressor"
@@ -428,6 +429,12 @@ def test_bytes_that_stand_for_no_value(spec, numbers, here):
         load_model(folder)
 
 
+@pytest.mark.parametrize("text", ["|O", "O", "|V8", "f8,(3)f8", "<f8\n", "float", 8, None])
+def test_a_type_that_is_not_plain_is_not_read(text):
+    with pytest.raises(ModelFolderError, match="no plain type"):
+        parse_dtype(text)
+
+
 FORGED = {
     "a smaller epsilon": {"epsilon": GUARANTEE["epsilon"] / 2},
     "an epsilon of nothing": {"epsilon": None},
@@ -450,6 +457,21 @@ FORGED = {
 def test_a_forged_guarantee_is_refused_even_with_digests_in_order(name, here):
     folder = write(here / "model", model_tree(), **FORGED[name])
     with pytest.raises(ModelFolderError, match=r"guarantee\.json is not"):
+        load_model(folder)
+
+
+def test_a_sound_guarantee_of_another_model_is_refused(here):
+    """Its epsilon is that of its events, but the model beside it has less noise."""
+    other = Guarantee((GaussianEvent("moment", 1.0, 40.0),), 1e-6, "secure").to_dict()
+    folder = write(here / "model", model_tree(), **other)
+    with pytest.raises(ModelFolderError, match="not the guarantee of the model beside it"):
+        load_model(folder)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
+def test_a_pipeline_must_end_in_an_estimator(here):
+    folder = write(here / "model", OTHERS["a pipeline that ends in a transformer"])
+    with pytest.raises(ModelFolderError, match="does not hold a fitted estimator"):
         load_model(folder)
 
 

@@ -164,6 +164,21 @@ def test_a_pass_over_the_rows_that_depends_on_them_is_found():
     assert "pass" in replay(fit, *neighbours()).diverged
 
 
+def test_what_comes_after_a_divergence_is_not_run():
+    """What it would do is of no meaning: its releases would be those of other steps."""
+    ended = []
+
+    def fit(rows):
+        with opened(rows) as session:
+            hidden = session.hide(SecondMoment(Cleaning(radius=1.0 if rows[4, 1] > 0 else 2.0)))
+            (grant,) = session.plan(hidden.request())
+            session.symmetric_gaussian(grant, hidden)
+        ended.append(rows)
+
+    assert "step 2" in replay(fit, *neighbours()).diverged
+    assert len(ended) == 1
+
+
 def test_an_error_that_depends_on_rows_is_found():
     def fit(rows):
         if rows[4, 1] < 0:
@@ -183,7 +198,7 @@ def test_a_value_that_goes_past_the_noise_is_found():
             self.noisy_ = release(rows)
             self.parts_ = {"mean": [float(rows.mean())]}
 
-    assert "parts_" in replay(Model, *neighbours()).diverged
+    assert "parts_" in str(replay(Model, *neighbours()).diverged)
     assert replay(lambda rows: release(rows).shape, *neighbours()).holds
 
 

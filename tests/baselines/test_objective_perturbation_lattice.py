@@ -70,7 +70,7 @@ def p_same(counts, runs):
 
 def rounded(session, grant, hidden, function, size, label):
     """The broken twin: a linear term on the grid of a release."""
-    noise = session._source.add_gaussian(np.zeros(size), session.spend(grant))
+    noise = session._source.add_gaussian(np.zeros(size), session._spend(grant, "gaussian"))
     return session.derive(hidden, lambda value: function(value, noise), label)
 
 

@@ -25,7 +25,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from dpadapt.privacy import BudgetExceeded, LedgerError, compose_epsilon, gaussian_mu
-from dpadapt.privacy._ledger_records import chain, digest_of
+from dpadapt.privacy._ledger_records import Balance, chain, digest_of
 from dpadapt.privacy._ledger_sqlite import SqliteStore
 from dpadapt.privacy._ledger_store import Store
 from dpadapt.privacy.events import (
@@ -408,6 +408,18 @@ def test_a_changed_or_lost_record_is_noticed(account: Account, path: Path, tampe
         account.charge(SMALL, "fit")
 
 
+def test_a_charge_taken_back_with_its_sums_is_noticed(account: Account, path: Path) -> None:
+    sql(path, "CREATE TABLE before AS SELECT sums FROM dpadapt_dataset")
+    account.charge(SMALL, "fit")
+    sql(
+        path,
+        "UPDATE dpadapt_dataset SET sums = (SELECT sums FROM before)",
+        "DELETE FROM dpadapt_charge WHERE number = 4",
+    )
+    with pytest.raises(LedgerError, match="charges are missing"):
+        account.spent()
+
+
 def test_an_event_of_a_later_version_is_not_guessed(account: Account, path: Path) -> None:
     head = account.ledger.dataset("hospital").balance.head
     created, events = "2030-01-01T00:00:00+00:00", '[{"kind": "quantum", "label": "x"}]'
@@ -571,6 +583,24 @@ def test_threads_share_an_account(any_account: Account) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sum(pool.map(attempt, range(12))) == 5
+
+
+def test_a_charge_that_was_overtaken_is_measured_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = Ledger(path).create("hospital", epsilon=EPSILON, delta=DELTA)
+    read, quicker = Ledger._balance, [PureEvent("quicker", 0.6 * EPSILON)]
+
+    def overtaken(ledger: Ledger, name: str) -> Balance:
+        balance = read(ledger, name)
+        if quicker:  # somebody charges after the look at the balance
+            Account(Ledger(path), name).charge([quicker.pop()], "other")
+        return balance
+
+    monkeypatch.setattr(Ledger, "_balance", overtaken)
+    with pytest.raises(Exception, match="would be passed"):
+        account.charge([PureEvent("slower", 0.6 * EPSILON)], "fit")
+    assert [event.label for event in account.events()] == ["quicker"]
 
 
 def test_creators_race_for_a_new_ledger(any_location: str) -> None:

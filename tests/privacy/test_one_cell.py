@@ -24,6 +24,7 @@ from dpadapt.mixing import AdaMixClassifier
 from dpadapt.pipeline import _mapped
 from dpadapt.privacy import Cleaning, PrivacyError, SecondMoment, _cells, _tables
 from dpadapt.privacy import rows as rows_module
+from dpadapt.privacy._arrow import arrow_cells
 from dpadapt.privacy._cells import cells_of, codes, date, key, number, text
 from dpadapt.privacy._tables import fill, numbers
 from one_cell import CONTAINERS, FEW, KINDS, ODD, PLACE, cleaned, column, replaced, same_bits
@@ -170,6 +171,40 @@ def test_one_meaning_for_one_cell():
         assert key(key(cell)) == key(cell)
         assert number(text(cell)) == number(cell) or math.isnan(number(cell))
     assert math.copysign(1, number("-0")) == 1 == math.copysign(1, numbers(np.array([-0.0]))[0])
+
+
+def list_of_rows(cell):
+    return Private([[1.0, "a"], [cell, "b"]], [cell, cell])
+
+
+def test_no_cell_raises_whatever_it_is_read_as():
+    for name, cell in ODD.items():
+        for read in (number, text, key, date, list_of_rows):
+            try:
+                read(cell)
+            except Exception as error:
+                pytest.fail(f"{read.__name__} of {name}: {type(error).__name__}")
+
+
+def test_a_cell_that_cannot_be_had_leaves_the_others():
+    column = pa.array([0, 2**60, 86400], pa.timestamp("s"))  # the second has no date in Python
+    found = [text(cell) for cell in arrow_cells(column)]
+    assert found == ["1970-01-01", None, "1970-01-02"]
+
+
+def test_whole_numbers_among_objects_stay_whole():
+    public = pd.DataFrame({"a": pd.Series([1, 2], dtype=object)})
+    seen = first_look(Private([[1], [1.5], ["2"]]).read(Schema.of(public)))
+    assert [repr(cell) for cell in seen["a"]] == ["1", "1.5", "2"]
+
+
+def test_no_text_is_as_wide_as_a_private_one():
+    schema = Schema.of(np.array([["a"], ["b"]]))
+    types = {
+        first_look(Private(np.array([["a"], [cell]])).read(schema)).dtype
+        for cell in ("b", "b" * 99)
+    }
+    assert types == {np.dtype(object)}
 
 
 @pytest.mark.parametrize("cell", ["0001-01-01", "9999-12-31T23:59:59.999999", "1969-12-31T23:59"])

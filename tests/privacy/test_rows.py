@@ -488,6 +488,18 @@ def test_a_row_on_which_a_map_fails_becomes_zeros_and_no_other(transform):
     np.testing.assert_array_equal(Z, expected)
 
 
+def test_a_row_that_fails_does_not_change_the_size_of_the_others_call():
+    """The last bits of a row may depend on how many rows came with it: always the same number."""
+
+    def size(X):
+        return np.full_like(fails_on_negative(X), len(X))
+
+    X = np.ones((3000, 1))
+    X[7] = -1
+    Z, _ = cleaned(Private(X).map(size, 1))
+    np.testing.assert_array_equal(Z, np.where(X < 0, 0, 3000))
+
+
 def test_few_failures_cost_few_attempts():
     calls = []
     X = np.ones((16_000, 1))
