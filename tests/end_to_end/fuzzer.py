@@ -105,8 +105,9 @@ def make_files(folder: Path) -> None:
 
 def quiet() -> None:
     """Leave out what takes long and reads no file: pictures, the demo, the papers."""
-    import dpadapt._commands.demo
     import dpadapt._commands.reproduce
+
+    import dpadapt._commands.demo
     import dpadapt.report._figures
 
     dpadapt.report._figures.as_data_uri = lambda figure: "data:,"

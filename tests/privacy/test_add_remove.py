@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -268,6 +270,28 @@ def test_what_rows_paid_for_under_one_grant_another_one_does_not_release():
         with pytest.raises(PrivacyError, match="hide_filtered"):
             session.gaussian(two, hidden)
         session.gaussian(one, hidden)
+
+
+def test_threads_take_turns_at_a_filter():
+    """What a row has spent is read and then written: two at a time would each see it unspent."""
+    inside, most = [0], [0]
+
+    class Slow(RowSum):
+        def norms(self, X, y):
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            time.sleep(0.02)  # room for another thread, if it is let in
+            inside[0] -= 1
+            return super().norms(X, y)
+
+    with opened(np.ones((4, 2))) as session:
+        bound = session.sum_sensitivity(Slow())
+        (grant,) = session.plan(Request("gaussian", "row sum", bound, 2, count=2, releases=8))
+        with ThreadPoolExecutor(8) as pool:
+            jobs = [pool.submit(session.hide_filtered, Slow(), grant) for _ in range(8)]
+        taking_part = [unnoised(job.result()).any() for job in jobs]
+    assert most[0] == 1
+    assert sum(taking_part) <= 2
 
 
 def test_a_filter_needs_continuous_gaussian_noise():

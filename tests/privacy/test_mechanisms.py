@@ -60,6 +60,27 @@ def test_float32_values_are_noised_in_float64():
         assert mechanism(SeededNoise(0), value, 1.0).dtype == np.float64
 
 
+def test_two_matrices_are_no_further_apart_after_the_symmetric_mechanism_than_before():
+    """A matrix that is not symmetric would be stretched by its upper triangle alone."""
+    seen = []
+
+    class Seen(SeededNoise):
+        def add_gaussian(self, values, scale):
+            seen.append(values.copy())
+            return super().add_gaussian(values, scale)
+
+    rng = np.random.default_rng(0)
+    corner = np.zeros((3, 3))
+    corner[0, 1] = 1.0
+    for move in (corner, *rng.normal(size=(50, 3, 3))):
+        value = rng.normal(size=(3, 3))
+        noisy = [mechanisms.symmetric_gaussian(Seen(0), one, 1.0) for one in (value, value + move)]
+        assert np.linalg.norm(seen[-1] - seen[-2]) <= np.linalg.norm(move) * (1 + 1e-12)
+        assert all((one == one.T).all() for one in noisy)
+    with pytest.raises(ValueError, match="square"):
+        mechanisms.symmetric_gaussian(SeededNoise(0), np.zeros((2, 3)), 1.0)
+
+
 # Gaussian processes ----------------------------------------------------------------------------
 
 

@@ -197,11 +197,28 @@ def test_grants_and_hidden_statistics_stay_in_their_session(private):
 MECHANISMS = {
     "gaussian": ("gaussian", lambda s, g, h: s.gaussian(g, h)),
     "symmetric": ("gaussian", lambda s, g, h: s.symmetric_gaussian(g, h, lambda v: np.eye(1))),
-    "process": ("gaussian", lambda s, g, h: s.gaussian_process(g, h, np.eye(2))),
+    "process": ("gaussian", lambda s, g, h: s.gaussian_process(g, h, np.eye(2), np.copy)),
     "laplace": ("laplace", lambda s, g, h: s.laplace(g, h)),
     "argmin": ("noisy-argmin", lambda s, g, h: s.noisy_argmin(g, h)),
     "response": ("randomised-response", lambda s, g, h: s.randomised_response(g, h, 2, sum)),
 }
+
+
+def test_a_sum_of_absolute_values_is_no_less_sensitive_than_the_euclidean_norm(private):
+    with opened(private) as session:
+        hidden = session.hide(Mean())
+        (grant,) = session.plan(Request("laplace", "mean", hidden.sensitivity / 2, dimension=2))
+        with pytest.raises(PrivacyError, match="more sensitive"):
+            session.laplace(grant, hidden)
+
+
+def test_a_euclidean_sensitivity_is_none_in_the_norm_of_a_kernel(private):
+    """With a tiny covariance the noise would be tiny, and the charge the same."""
+    with opened(private) as session:
+        hidden = session.hide(Mean())
+        (grant,) = session.plan(hidden.request())
+        with pytest.raises(TypeError, match="function"):
+            session.gaussian_process(grant, hidden, 1e-30 * np.eye(2))
 
 
 @pytest.mark.parametrize("wanted", MECHANISMS)
@@ -415,7 +432,7 @@ def test_numpy_settings_of_the_user_do_not_raise_on_private_values(rows, noise):
             )
             session.symmetric_gaussian(grants[0], moment)
             session.gaussian(grants[1], mean, lambda v: v * 1e-300 * 1e-10)
-            session.gaussian_process(grants[2], mean, np.eye(2))
+            session.gaussian_process(grants[2], mean, np.eye(2), np.copy)
             session.laplace(grants[3], mean, lambda v: np.exp(1e3 * (1 + v)))
             session.noisy_argmin(grants[4], mean, lambda v: v / (v - v))
             session.randomised_response(grants[5], mean, 2, lambda v: np.log(-1 - v[0]))

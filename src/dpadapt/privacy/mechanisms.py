@@ -62,7 +62,10 @@ def symmetric_gaussian(source: NoiseSource, value: FloatArray, scale: float) -> 
     >>> bool((noisy == noisy.T).all())
     True
     """
-    return from_svec(source.add_gaussian(svec(value), scale))
+    if value.ndim != 2 or value.shape[0] != value.shape[1]:
+        raise ValueError(f"a symmetric matrix must be square; got shape {value.shape}.")
+    # a projection, which brings no two matrices further apart: svec is an isometry on its image
+    return from_svec(source.add_gaussian(svec((value + value.T) / 2), scale))
 
 
 def laplace(source: NoiseSource, value: FloatArray, scale: float) -> FloatArray:

@@ -101,6 +101,7 @@ class Session(DrawnSession):
         self._events: tuple[Event, ...] | None = None
         self._printed = False  # whether the noise is a paper's, and may give more than was asked
         self._count = Lock()  # of threads that would use a grant, or plan, at the same time
+        self._filtering = Lock()
         self._left: dict[Grant, int] = {}  # releases that each grant still buys
         self._clean: dict[Part, tuple[RowMap, list[tuple[FloatArray, FloatArray | None]]]] = {}
         self._filters: dict[Grant, IndividualFilter] = {}
@@ -195,11 +196,11 @@ class Session(DrawnSession):
         sensitivity = self.sum_sensitivity(query)
         if sensitivity > grant.request.sensitivity:
             raise PrivacyError("the hidden statistic is more sensitive than the grant allows.")
-        if grant not in self._filters:
-            own = grant.request.sensitivity / (1 if self.relation == "add-remove" else 2)
-            facts = (self._n_rows, grant.request.count, grant.request.releases, own)
-            self._filters[grant] = IndividualFilter(*facts)
-        with quiet():
+        with self._filtering, quiet():  # what rows have spent is read, and then written
+            if grant not in self._filters:
+                own = grant.request.sensitivity / (1 if self.relation == "add-remove" else 2)
+                facts = (self._n_rows, grant.request.count, grant.request.releases, own)
+                self._filters[grant] = IndividualFilter(*facts)
             step = self._filters[grant].step(query)
             value = _finite(self._sum(query, step, "all", keep=True))
         hidden = Hidden(value, query, sensitivity, "all", self)
@@ -556,16 +557,23 @@ class Session(DrawnSession):
             return mechanisms.symmetric_gaussian(self._source, value, grant.scale)
 
     def gaussian_process(
-        self, grant: Grant, hidden: Hidden, covariance: FloatArray, function: Function | None = None
+        self, grant: Grant, hidden: Hidden, covariance: FloatArray, function: Function
     ) -> FloatArray:
-        """Release values at a pool of points with noise of the kernel's covariance."""
+        """Release values at a pool of points with noise of the kernel's covariance.
+
+        The sensitivity is one in the kernel's norm. That of a hidden statistic is Euclidean, so the
+        function's own is stated in the request.
+        """
         value = self._open(grant, "gaussian", hidden, function)
         with quiet():
             return mechanisms.gaussian_process(self._source, value, covariance, grant.scale)
 
     def laplace(self, grant: Grant, hidden: Hidden, function: Function | None = None) -> FloatArray:
-        """Release a statistic with independent Laplace noise."""
-        value = self._open(grant, "laplace", hidden, function, stated=True)
+        """Release a statistic with independent Laplace noise.
+
+        Its l1-sensitivity is stated in the request; below the Euclidean one it cannot be.
+        """
+        value = self._open(grant, "laplace", hidden, function)
         with quiet():
             return mechanisms.laplace(self._source, value, grant.scale)
 
