@@ -185,7 +185,12 @@ OTHERS = {
     "a transformer as a model": made("sklearn.preprocessing.StandardScaler"),
     "a value object as a model": made("dpadapt.kernels.features.LinearFeatures"),
     "a pipeline that ends in a transformer": pipeline(
-        last=made("sklearn.preprocessing.StandardScaler", guarantee_={"guarantee": GUARANTEE})
+        last=made(
+            "sklearn.preprocessing.Normalizer",
+            norm="l2",
+            copy=True,
+            guarantee_={"guarantee": GUARANTEE},
+        )
     ),
     "an unhashable key": regressor(plan_={"dict": [[[1], 2]]}),
     "a doubled key": regressor(plan_={"dict": [["a", 1], ["a", 2]]}),
