@@ -85,8 +85,11 @@ def until(monkeypatch):
 
 
 def flagged(text, file):
-    """Program that is heard to the end before its file is there."""
-    return shell(f"sh -c {shlex.quote(text)}; exec >&-; touch {file}")
+    """Program that has said all before its file is there.
+
+    It closes its output only at its end: whoever closes it earlier may be ended before the file.
+    """
+    return shell(f"sh -c {shlex.quote(text)}; touch {file}")
 
 
 def talk(*commands, line=b"q\n", timeout=LONG, at_once=16, most_bytes=300):
