@@ -122,6 +122,7 @@ def test_rows_from_files_and_from_the_first_line(tmp_path, kind):
         ("me.txt", "a,b\n1,2\n", (), "must be a .json file"),
         ("me.csv", f"a,b\n{SECRET},2\n3,4\n", (), "must be a .json file"),
         ("me.csv", f"a,b\n{SECRET}\n", (), "must be a .json file"),
+        ("me.csv", "a,b\n1," + SECRET * 40_000 + "\n", (), "must be a .json file"),
         ("me.json", f"[{SECRET}]", (), "must be a .json file"),
         ("me.json", f"{SECRET}{{", (), "must be a .json file"),
         ("me.json", f'{{"a": {SECRET}}}', ("--label", "sick"), "has no column 'sick'"),

@@ -204,7 +204,7 @@ STEPS = [
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: type(step).__name__)
 def test_transformers_of_the_list(step, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report._figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
     model, X = fitted(step)
     loaded = load_model(save_model(model, tmp_path / "model"))
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
@@ -261,7 +261,7 @@ def test_every_number_replaced(folder):
 
 
 def test_files_of_two_models(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report._figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
     other = save_model(fitted(MaxAbsScaler())[0], tmp_path / "other")
     for count in (1, 2, 3):
         for names in itertools.combinations(sorted(FILES), count):

@@ -109,9 +109,9 @@ def quiet() -> None:
     import dpadapt._commands.reproduce
 
     import dpadapt._commands.demo
-    import dpadapt.report._figures
+    import dpadapt.report.figures
 
-    dpadapt.report._figures.as_data_uri = lambda figure: "data:,"
+    dpadapt.report.figures.as_data_uri = lambda figure: "data:,"
     dpadapt._commands.demo.show_demo = lambda out, runs: None
     dpadapt._commands.reproduce.reproduce_paper = lambda *args, **options: None
 

@@ -725,7 +725,7 @@ def test_a_pickle_finds_its_password_in_the_environment(
 
 def test_without_psycopg(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(LedgerError, match=r"pip install 'dpadapt\[service\]'"):
+    with pytest.raises(LedgerError, match=r"pip install 'dpadapt\[postgres\]'"):
         Ledger(URLS[0]).datasets()
 
 

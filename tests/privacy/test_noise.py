@@ -14,7 +14,15 @@ import sys
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, Private, Request, SecondMoment, compose_delta, compose_epsilon
+from dpadapt.privacy import (
+    Cleaning,
+    PrivacyError,
+    Private,
+    Request,
+    SecondMoment,
+    compose_delta,
+    compose_epsilon,
+)
 from dpadapt.privacy.composition import gaussian_delta
 from dpadapt.privacy.events import DiscreteGaussianEvent, GaussianEvent
 from dpadapt.privacy.noise import ExactNoise, SecureNoise, SeededNoise, noise_source
@@ -72,7 +80,7 @@ def test_a_source_that_ignores_forks_would_be_caught():
 
 
 @needs_fork
-def test_a_session_in_a_forked_child_has_noise_of_its_own():
+def test_a_session_releases_nothing_in_a_forked_child():
     with Private(np.ones((9, 1))).open(epsilon=1.0, delta=1e-6) as session:
         hidden = session.hide(SecondMoment(Cleaning(radius=1.0)))
         (grant,) = session.plan(hidden.request(count=30))
@@ -80,8 +88,13 @@ def test_a_session_in_a_forked_child_has_noise_of_its_own():
         def draw() -> np.ndarray:
             return np.array([session.gaussian(grant, hidden)[0, 0] for _ in range(10)])
 
-        draw()
-        assert not (in_a_forked_child(draw) == draw()).all()
+        def refused() -> np.ndarray:
+            with pytest.raises(PrivacyError, match="another process"):
+                draw()
+            return np.ones(1)
+
+        assert draw().size == 10
+        assert in_a_forked_child(refused).tolist() == [1.0]
 
 
 @pytest.mark.parametrize("kind", [SecureNoise, ExactNoise])

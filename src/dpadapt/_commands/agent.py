@@ -97,7 +97,10 @@ def _json_row(text: str) -> dict[str, Any] | None:
 
 
 def _csv_row(text: str) -> dict[str, Any] | None:
-    table = [row for row in csv.reader(text.splitlines()) if row]
+    try:
+        table = [row for row in csv.reader(text.splitlines()) if row]
+    except csv.Error:  # a cell that is too long, say
+        return None
     if len(table) != 2 or len(table[0]) != len(table[1]):
         return None
     return dict(zip(*table, strict=True))

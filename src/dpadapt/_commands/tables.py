@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ def read_table(path: Path) -> pd.DataFrame:
     except (ValueError, OSError) as error:
         kind = "CSV" if _is_csv(path) else "Parquet"
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if isinstance(error, json.JSONDecodeError):  # of what pandas writes into a Parquet file
+            reason = "its notes on pandas types are damaged."
         raise TableError(f"{path} could not be read as {kind}: {reason}") from None
     if table.empty:
         raise TableError(f"{path} has no rows.")
