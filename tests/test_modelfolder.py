@@ -197,8 +197,8 @@ STEPS = [
     PolynomialFeatures(2),
     QuantileTransformer(n_quantiles=10),
     SimpleImputer(),
-    SparseRandomProjection(2),
-    Nystroem(n_components=3),
+    SparseRandomProjection(2, random_state=0),
+    Nystroem(n_components=3, random_state=0),
 ]
 
 
