@@ -31,6 +31,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from dpadapt.privacy import _validate as validate
+from dpadapt.privacy.errors import LET_THROUGH
 
 __all__ = ["FeatureExtractor", "SentenceFeatures", "TorchFeatures"]
 
@@ -251,7 +252,9 @@ class TorchFeatures(_Extractor):
         for place, item in enumerate(items):
             try:
                 made = self._tensor(self.module_, item)
-            except Exception:  # of one item, which may be a private one: nothing is said of it
+            except LET_THROUGH:
+                raise
+            except BaseException:  # of one item, which may be a private one: nothing is said of it
                 continue
             if tuple(made.shape) == self.item_shape_:
                 batch[place], read[place] = made, True

@@ -57,7 +57,7 @@ def plain_errors() -> Iterator[None]:
 
     The text of an unforeseen error could speak of a private value, so only its type is shown.
     """
-    from dpadapt.privacy import PrivacyError
+    from dpadapt.privacy.errors import LET_THROUGH, PrivacyError
 
     try:
         yield
@@ -66,9 +66,9 @@ def plain_errors() -> Iterator[None]:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
     except (PrivacyError, ValueError, TypeError, ImportError) as error:
         text = " ".join(str(error).split())
-    except (typer.Exit, typer.Abort, typer.BadParameter):
+    except (typer.Exit, typer.Abort, typer.BadParameter, *LET_THROUGH):
         raise
-    except Exception as error:
+    except BaseException as error:
         text = f"something went wrong that dpadapt did not foresee ({type(error).__name__})."
     _fail(text)
 

@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpadapt.privacy import Grant, PrivacyError, Request, Session
+from dpadapt.privacy.errors import LET_THROUGH
 from dpadapt.privacy.replies import Estimate
 from dpadapt.privacy.weights import RowWeights, density_schedule
 
@@ -221,9 +222,9 @@ def _learn(
     failure = None
     try:
         return learner.learn(task, session, grants, weights, density)
-    except PrivacyError:
+    except (PrivacyError, *LET_THROUGH):
         raise
-    except Exception as error:
+    except BaseException as error:
         failure = PrivacyError(
             f"the learner failed ({type(error).__name__}); the reason is withheld, because it may "
             "depend on private values. The budget of the fit is spent."

@@ -39,6 +39,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import LET_THROUGH
 from .events import FloatArray
 
 Cells = FloatArray | list[Any]  # of one column: numbers, or whatever they are
@@ -69,7 +70,9 @@ def number(cell: Any) -> float:
             return _nearest(cell) + 0.0
         if isinstance(cell, _COMPLEX) and cell.imag == 0:
             return float(cell.real) + 0.0
-    except Exception:  # a class of one's own that claims to be a number
+    except LET_THROUGH:
+        raise
+    except BaseException:  # a class of one's own that claims to be a number
         pass
     return math.nan
 
@@ -98,7 +101,9 @@ def text(cell: Any) -> str | None:
             if value != value:
                 return _date_text(cell)
         return str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(value)
-    except Exception:
+    except LET_THROUGH:
+        raise
+    except BaseException:
         return None
 
 
@@ -135,7 +140,9 @@ def date(cell: Any) -> np.datetime64:
         unit = None if isinstance(cell, np.datetime64) else "M8[us]"
         found: np.datetime64 = _moments(np.asarray(cell, dtype=unit))[()]
         return found
-    except Exception:
+    except LET_THROUGH:
+        raise
+    except BaseException:
         return _NO_DATE
 
 
@@ -282,12 +289,16 @@ def each(whole: Callable[[], Any], one: Callable[[int], Any], size: int) -> list
     """All cells at once or, if that fails, one by one, None for a cell that fails."""
     try:
         return list(whole())
-    except Exception:
+    except LET_THROUGH:
+        raise
+    except BaseException:
         return [_or_none(one, i) for i in range(size)]
 
 
 def _or_none(one: Callable[[int], Any], i: int) -> Any:
     try:
         return one(i)
-    except Exception:
+    except LET_THROUGH:
+        raise
+    except BaseException:
         return None

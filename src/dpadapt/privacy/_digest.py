@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ._quiet import quiet
+from .errors import LET_THROUGH
 from .rows import Block
 from .schema import as_read
 
@@ -96,5 +97,7 @@ def _cells(streams: _Streams, name: str, cells: Any) -> None:
 def _cell(cell: Any) -> bytes:
     try:
         return framed(type(cell).__name__.encode()) + framed(repr(cell).encode())
-    except Exception:  # a class of one's own; no cell may raise
+    except LET_THROUGH:
+        raise
+    except BaseException:  # a class of one's own; no cell may raise
         return framed(type(cell).__name__.encode())

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from .errors import PrivacyError
+from .errors import LET_THROUGH, PrivacyError
 
 AHEAD = 2  # batches decoded before they are asked for
 BATCH_BLOCKS = 4  # blocks in a batch: pyarrow decodes long batches faster, blocks stay in the cache
@@ -62,7 +62,9 @@ def _batches(
                     for batch in file.iter_batches(rows, columns=list(columns), use_threads=False):
                         left -= batch.num_rows
                         yield batch
-        except Exception:
+        except LET_THROUGH:
+            raise
+        except BaseException:
             left = float("nan")  # and no word of the reason, which may quote a value
         if left != 0:
             raise PrivacyError(

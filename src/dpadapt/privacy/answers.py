@@ -18,7 +18,7 @@ import numpy as np
 
 from ._quiet import muted
 from .asked_model import AskedModel
-from .errors import PrivacyError
+from .errors import LET_THROUGH, PrivacyError
 from .events import FloatArray
 from .machine_constants import PINPConstants, SparseVectorConstants
 from .machines import PINP, SparseVector
@@ -127,7 +127,7 @@ class Answers(ABC):
                 f"state: {self._state.path} could not be written ({type(error).__name__}: is the "
                 f"disk full?); {self._closed}"
             )
-        if isinstance(error, PrivacyError) or not isinstance(error, Exception):
+        if isinstance(error, (PrivacyError, *LET_THROUGH)):
             return None
         return unreadable(error)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from . import _validate
 from ._quiet import quiet
 from .descent import Descent, check_start, descend
-from .errors import PrivacyError
+from .errors import LET_THROUGH, PrivacyError
 from .events import FloatArray
 from .grants import Grant, Hidden
 from .loans import Loan
@@ -57,9 +57,9 @@ class DrawnSession(WeightedSession):
         with quiet():
             try:
                 return descend(descent, rows, draw, self._source, scale, self._progress)
-            except PrivacyError:
+            except (PrivacyError, *LET_THROUGH):
                 raise
-            except Exception as error:
+            except BaseException as error:
                 failure = unreadable(error)
         raise failure  # out here, so that it does not carry the first error along
 
@@ -125,7 +125,9 @@ class DrawnSession(WeightedSession):
             try:
                 rows, labels = hidden._value[:, :-1], hidden._value[:, -1]
                 return parity_masks(rows, labels, grant.epsilon, batches, self._source.uniform)
-            except Exception as error:
+            except LET_THROUGH:
+                raise
+            except BaseException as error:
                 failure = unreadable(error)
         raise failure  # out here, so that it does not carry the first error along
 

@@ -15,6 +15,7 @@ from . import _validate
 from ._cells import cells_of, codes
 from ._quiet import muted, quiet
 from ._tables import numbers
+from .errors import LET_THROUGH
 from .events import FloatArray
 from .noise import NoiseSource
 from .randomisers import BinaryResponse, GaussianResponse
@@ -124,7 +125,9 @@ def _true(
             if true.shape != (len(X), *shape):
                 raise ValueError("a question must give one answer for each row.")
             return true
-        except Exception as error:
+        except LET_THROUGH:
+            raise
+        except BaseException as error:
             failure = unreadable(error)
     raise failure
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .composition import compose_epsilon
-from .errors import PrivacyError
+from .errors import LET_THROUGH, PrivacyError
 from .events import Event
 from .rows import Block, Places, RowSource
 
@@ -58,7 +58,9 @@ class Loan:
         failure = None
         try:
             model = learner(sample)
-        except Exception as error:
+        except LET_THROUGH:
+            raise
+        except BaseException as error:
             failure = PrivacyError(
                 f"the learner failed ({type(error).__name__}); the reason is withheld, because it "
                 "may depend on private values. Its share of the budget is spent."

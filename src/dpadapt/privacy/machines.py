@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from .errors import PrivacyError
+from .errors import LET_THROUGH, PrivacyError
 from .events import FloatArray
 from .machine_constants import PINPConstants, SparseVectorConstants
 from .noise import NoiseSource
@@ -104,7 +104,9 @@ class _Machine(ABC):
         try:
             with np.errstate(all="ignore"):
                 value = float(self._score(question))
-        except Exception as error:
+        except LET_THROUGH:
+            raise
+        except BaseException as error:
             failure = type(error).__name__
         if failure:  # out here, so that it does not carry the first error along
             raise PrivacyError(

@@ -300,7 +300,7 @@ def unique(names: Any) -> tuple[str, ...]:
     return tuple(counts)
 
 
-def unreadable(error: Exception) -> PrivacyError:
+def unreadable(error: BaseException) -> PrivacyError:
     """Say that a block could not be processed, without a word of what was in it."""
     return PrivacyError(
         f"the private rows could not be read or reduced ({type(error).__name__}); the reason is "

@@ -24,7 +24,7 @@ from .calibration import calibrate
 from .cleaning import RowMap
 from .composition import compose_epsilon
 from .drawn import DrawnSession
-from .errors import PrivacyError
+from .errors import LET_THROUGH, PrivacyError
 from .events import Event, FloatArray, ParallelEvent, RandomStoppingEvent, Relation
 from .filtering import FilteredQuery, IndividualFilter
 from .gram import Gram
@@ -262,7 +262,9 @@ class Session(DrawnSession):
             try:
                 blocks = list(rows.long_blocks())
                 value = gram.table([X for X, _ in blocks], [y for _, y in blocks], self._progress)
-            except Exception as error:
+            except LET_THROUGH:
+                raise
+            except BaseException as error:
                 failure = unreadable(error)
         if failure is not None:  # out here, so that it does not carry the first error along
             raise failure
@@ -331,9 +333,9 @@ class Session(DrawnSession):
                 part_of_block = grown - total  # Knuth's two-sum: exact, and without a branch
                 lost += (total - (grown - part_of_block)) + (block - part_of_block)
                 total = grown
-        except PrivacyError:
+        except (PrivacyError, *LET_THROUGH):
             raise
-        except Exception as error:
+        except BaseException as error:
             failure = unreadable(error)
         if failure is not None:  # out here, so that it does not carry the first error along
             raise failure
@@ -667,7 +669,9 @@ def _apply(function: Function, value: FloatArray) -> FloatArray:
     with quiet():
         try:
             result = np.asarray(function(given), dtype=np.float64)
-        except Exception as error:
+        except LET_THROUGH:
+            raise
+        except BaseException as error:
             failure = unreadable(error)
         if failure is not None:
             raise failure
