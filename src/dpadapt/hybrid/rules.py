@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from dpadapt.privacy._total import by_rows, taken
 from dpadapt.privacy.events import FloatArray
 
 __all__ = [
@@ -240,9 +241,9 @@ class LinearRule:
 class FunctionRule:
     """Any predictor as a rule: it stays in this process, so agents elsewhere cannot be asked of it.
 
-    A cell that is not finite becomes 0 before the predictor sees it. Where the predictor fails on a
-    block of rows, halves of it are tried, down to single rows; a row on which it fails is of no
-    class, which counts as a mistake.
+    A cell that is not finite becomes 0 before the predictor sees it. A row on which the
+    predictor fails is of no class, which counts as a mistake; what it says of the others stays the
+    same to the last bit.
 
     Parameters
     ----------
@@ -276,7 +277,7 @@ class FunctionRule:
             said = np.asarray(self.function(rows))
             return 1.0 * (said == self.classes[1]) - 1.0 * (said == self.classes[0])
 
-        return _by_halves(signs, _finite(X), 0.0)
+        return _total(signs, _finite(X), 0.0)
 
     def losses(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """Loss of each row; infinite where it fails, or for a label of no class."""
@@ -284,7 +285,7 @@ class FunctionRule:
             return np.where(self.predict_sign(X) == y, np.where(y == 0, np.inf, 0.0), 1.0)
         loss, last = self.loss, X.shape[1]
         both = np.column_stack([_finite(X), y])
-        found = _by_halves(lambda rows: loss(rows[:, :last], rows[:, last]), both, np.inf)
+        found = _total(lambda rows: loss(rows[:, :last], rows[:, last]), both, np.inf)
         return np.where(y == 0, np.inf, found)
 
     def to_dict(self) -> dict[str, Any]:
@@ -295,20 +296,16 @@ class FunctionRule:
         )
 
 
-def _by_halves(
-    function: Callable[[FloatArray], Any], rows: FloatArray, failed: float
-) -> FloatArray:
-    try:
-        found = np.asarray(function(rows), dtype=np.float64)
-        if found.shape == (len(rows),):
-            return found
-    except Exception:  # it may depend on a value: it must stay with its row
-        pass
-    if len(rows) <= 1:
-        return np.full(len(rows), failed)
-    cut = len(rows) // 2
-    halves = (_by_halves(function, part, failed) for part in (rows[:cut], rows[cut:]))
-    return np.concatenate(list(halves))
+def _total(function: Callable[[FloatArray], Any], rows: FloatArray, missing: float) -> FloatArray:
+    def call(places: Any) -> tuple[FloatArray]:
+        some = taken(rows, places)
+        found = np.asarray(function(some), dtype=np.float64)
+        if found.shape != (len(some),):
+            raise ValueError("one number for each row.")
+        return (found,)
+
+    results, failed = by_rows(call, len(rows))
+    return np.full(len(rows), missing) if results is None else np.where(failed, missing, results[0])
 
 
 def _finite(X: FloatArray) -> FloatArray:

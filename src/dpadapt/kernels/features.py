@@ -23,6 +23,8 @@ from scipy.sparse import issparse
 from sklearn.metrics import pairwise
 
 from dpadapt.privacy import _validate as validate
+from dpadapt.privacy._total import by_pairs
+from dpadapt.privacy.errors import LET_THROUGH
 
 __all__ = [
     "FourierFeatures",
@@ -228,20 +230,13 @@ def _length(rows: Any) -> int:
 
 def _values(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> Array:
     """Values of a caller's kernel; where it fails on a pair or is not finite, 0."""
+    shape = (_length(A), _length(B))
     with np.errstate(all="ignore"):
-        try:
-            values = _dense(kernel(A, B))
-        except Exception:  # a failure may depend on a value: it must stay with its pair
-            values = np.array(
-                [
-                    [_one(kernel, A[i : i + 1], B[j : j + 1]) for j in range(_length(B))]
-                    for i in range(_length(A))
-                ]
-            ).reshape(_length(A), _length(B))
-    if values.shape != (_length(A), _length(B)):
+        values = np.asarray(by_pairs(lambda a, b: _dense(kernel(a, b)), A, B, *shape))
+    if values.shape != shape:
         raise ValueError(
             "kernel: the callable must return one value for each pair of rows, of shape "
-            f"{(_length(A), _length(B))}; got {values.shape}."
+            f"{shape}; got {values.shape}."
         )
     return values
 
@@ -258,7 +253,9 @@ def _sparse(rows: Any) -> bool:
 def _one(kernel: Callable[[Any, Any], Any], a: Any, b: Any) -> float:
     try:
         return float(_dense(kernel(a, b)).reshape(()))
-    except Exception:
+    except LET_THROUGH:
+        raise
+    except BaseException:  # it may depend on a value
         return 0.0
 
 

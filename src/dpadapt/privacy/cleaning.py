@@ -15,6 +15,7 @@ import numpy as np
 
 from . import _validate
 from ._tables import Table, fill
+from ._total import by_rows, taken
 from .events import FloatArray
 
 __all__ = ["Cleaning", "Directions", "Prepared", "RowMap"]
@@ -199,7 +200,8 @@ class Prepared:
     """Cleaned rows under a further public map: features, predictions of a public model, weights.
 
     The map must treat every row on its own. It gets finite rows; what it makes of them that is
-    not finite becomes 0, and if it fails on a block, every row of the block is tried alone.
+    not finite becomes 0, and so does a row on which it fails; the others keep their last bits
+    (:mod:`._total`). It must not change what it is given.
 
     Parameters
     ----------
@@ -228,14 +230,17 @@ class Prepared:
     def __call__(self, X: Table, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Clean one block, and map it."""
         rows, labels = self.cleaning(X, y)
-        try:
-            return self._map(rows, labels)
-        except Exception:  # a failure may depend on a value: it must stay with its row
-            each = [self._alone(rows[i : i + 1], _cut(labels, i)) for i in range(len(rows))]
-        mapped = [pair[0] for pair in each] or [np.zeros((0, self.width))]
-        if labels is None:
-            return np.concatenate(mapped), None
-        return np.concatenate(mapped), np.concatenate([pair[1] for pair in each] or [labels])
+        results, failed = by_rows(lambda places: self._at(rows, labels, places), len(rows))
+        if results is None:
+            none = None if labels is None else np.zeros(len(rows))
+            return np.zeros((len(rows), self.width)), none
+        for each in results if failed.any() else ():
+            if each is not None:
+                each[failed] = 0.0
+        return results[0], results[1]
+
+    def _at(self, rows: FloatArray, labels: FloatArray | None, places: Any) -> tuple[Any, Any]:
+        return self._map(taken(rows, places), taken(labels, places))
 
     def _map(self, X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         with np.errstate(all="ignore"):
@@ -246,13 +251,3 @@ class Prepared:
             if labels is None:
                 return out, None
             return out, np.nan_to_num(labels, nan=0.0, posinf=0.0, neginf=0.0)
-
-    def _alone(self, X: FloatArray, y: FloatArray | None) -> Any:
-        try:
-            return self._map(X, y)
-        except Exception:
-            return np.zeros((1, self.width)), np.zeros(1)
-
-
-def _cut(labels: FloatArray | None, i: int) -> FloatArray | None:
-    return None if labels is None else labels[i : i + 1]

@@ -11,6 +11,7 @@ import numpy as np
 from . import _validate
 from ._quiet import muted
 from ._tables import Table
+from ._total import by_pairs, by_rows, taken
 from .cleaning import Cleaning
 from .events import FloatArray
 
@@ -22,10 +23,11 @@ class Gram:
     """Kernel values of every private row with every other, and with a pool of public points.
 
     The kernel is made total: where it fails on a pair of blocks it is tried row by row, and a row
-    on which it fails has the feature vector 0. A value that is not finite becomes 0. A row with
-    K(x, x) above the bound is scaled: K(x, y) s(x) s(y) with s(x) = min(1, R / sqrt(K(x, x))), a
-    map of single rows, so that every feature vector has a norm of R at most. Only who gives a
-    positive definite kernel gets one back.
+    on which it fails has the feature vector 0. The others' values are those of a call of the same
+    size (:mod:`._total`), so that they keep their last bits. A value that is not finite becomes 0.
+    A row with K(x, x) above the bound is scaled: K(x, y) s(x) s(y) with s(x) = min(1, R / sqrt(K(x,
+    x))), a map of single rows, so that every feature vector has a norm of R at most. Only who gives
+    a positive definite kernel gets one back.
 
     Parameters
     ----------
@@ -101,13 +103,20 @@ class Gram:
 
     def factors(self, A: Table) -> FloatArray:
         """s(x) of rows or points, by the public rule."""
+        rows = int(A.shape[0])
+        if not hasattr(self.kernel, "diagonal"):  # a plain function: row by row, whoever fails
+            each = (A[i : i + 1] for i in range(rows))
+            squares = np.array([self._values(one, one)[0, 0] for one in each])
+            return _factors(squares, self.squared_bound)
+
+        def call(places: Any) -> tuple[FloatArray]:
+            shape = (rows if places is None else len(places), 1)
+            given = taken(A, places).copy()
+            return (_checked(np.asarray(self.kernel.diagonal(given))[:, None], shape)[:, 0],)
+
         with muted():
-            try:
-                squares = _checked(self.kernel.diagonal(A.copy())[:, None], (A.shape[0], 1))
-                return _factors(squares[:, 0], self.squared_bound)
-            except Exception:  # a plain function, or a row on which it fails
-                each = (A[i : i + 1] for i in range(A.shape[0]))
-                squares = np.array([self._values(one, one)[0, 0] for one in each])
+            results, failed = by_rows(call, rows)
+        squares = np.zeros(rows) if results is None else np.where(failed, 0.0, results[0])
         return _factors(squares, self.squared_bound)
 
     def between(self, A: Table, B: Table, left: FloatArray, right: FloatArray) -> FloatArray:
@@ -115,22 +124,12 @@ class Gram:
         return self._values(A, B) * left[:, None] * right
 
     def _values(self, A: Table, B: Table) -> FloatArray:
-        shape = (A.shape[0], B.shape[0])
+        def kernel(left: Table, right: Table) -> FloatArray:
+            shape = (left.shape[0], right.shape[0])
+            return _checked(self.kernel(left.copy(), right.copy()), shape)
+
         with muted():
-            try:
-                return _checked(self.kernel(A.copy(), B.copy()), shape)
-            except Exception:  # it may depend on a value: it must stay with its row
-                out = np.zeros(shape)
-            for i in range(shape[0]):
-                for j in range(shape[1]):
-                    pair = A[i : i + 1], B[j : j + 1]
-                    try:
-                        out[i, j] = _checked(self.kernel(*(one.copy() for one in pair)), (1, 1))[
-                            0, 0
-                        ]
-                    except Exception:
-                        out[i, j] = 0.0
-            return out
+            return np.asarray(by_pairs(kernel, A, B, A.shape[0], B.shape[0]))
 
 
 def _checked(values: Any, shape: tuple[int, int]) -> FloatArray:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ._quiet import muted
 from ._tables import Table, numbers
+from ._total import by_rows, taken
 from .events import FloatArray
 from .rows import Block, ParquetRows, Places, RowSource, unique
 from .schema import ReadBlock, Schema, is_sparse, ruled
@@ -18,8 +18,6 @@ from .schema import ReadBlock, Schema, is_sparse, ruled
 __all__ = ["MappedRows", "ReadRows", "SelectedRows"]
 
 View = TypeVar("View", "SelectedRows", "MappedRows", "ReadRows")
-Chosen = NDArray[np.bool_]
-_PIECES = (2048, 256, 32, 1)  # rows in which a map is tried that failed on more
 
 
 class SelectedRows(RowSource):
@@ -104,10 +102,10 @@ class MappedRows(RowSource):
 
     The map is made total: where it fails on a block, it is tried on smaller and smaller pieces
     down to single rows; a row on which it fails becomes NaN, which cleaning turns into the public
-    mean. Then the others go through it again, together with a public row in the place of each row
-    that failed: what a row becomes must not depend on how many rows it came with, not even in its
-    last bits. What the map warns, logs or prints is swallowed, because it may speak of private
-    values. It works on a copy, so it may change what it is given.
+    mean. Then the others go through it again in a block of the same size (:mod:`._total`): what a
+    row becomes must not depend on which others fail, not even in its last bits. What the map warns,
+    logs or prints is swallowed, because it may speak of private values. It works on a copy, so it
+    may change what it is given.
 
     Types without missing cells (whole numbers, flags) are seen as the public rows have them by a
     row that fits them; a row that does not is seen with floats, and NaN where a cell is missing.
@@ -133,51 +131,35 @@ class MappedRows(RowSource):
         out = np.full((table.shape[0], self.n_columns), np.nan)
         with muted():
             if is_sparse(table):
-                self._write(out, table, _PIECES)
+                out[...] = self._seen(table, len(out))
                 return out
             block, everybody = ruled(table), np.ones(len(out), dtype=bool)
             _, fits = block.look(strict=True)
             fits = everybody if fits is None else fits
             for rows, strict in ((fits, True), (~fits, False)):
-                if rows.any():
-                    out[rows] = self._seen(block, rows, strict=strict)[rows]
+                if rows.any():  # the others are a public row, so that a call has always one size
+                    seen, _ = block.look(_unless_none(~rows), strict=strict)
+                    out[rows] = self._seen(seen, len(out))[rows]
         return out
 
-    def _seen(self, block: ReadBlock, rows: Chosen, *, strict: bool) -> FloatArray:
-        """Rows under the map; the others are a public row, so that a call has always one size."""
-        out = np.full((len(rows), self.n_columns), np.nan)
-        table, _ = block.look(_unless_none(~rows), strict=strict)
-        failed = self._write(out, table, _PIECES)
-        if failed.any() and not failed.all():
-            table, _ = block.look(~rows | failed, strict=strict)
-            again = np.full_like(out, np.nan)
-            if self._attempt(again, table):
-                out = np.where(failed[:, None], np.nan, again)
-        return out
+    def _seen(self, table: Table, n_rows: int) -> FloatArray:
+        """Rows under the map; NaN where it fails."""
+
+        def call(places: Any) -> tuple[FloatArray]:
+            rows = n_rows if places is None else len(places)
+            result = self._transform(taken(table, places).copy())
+            result = numbers(result.toarray() if is_sparse(result) else result)
+            if result.shape != (rows, self.n_columns):
+                raise ValueError("the map must return one row for each row, of the stated width.")
+            return (result,)
+
+        results, failed = by_rows(call, n_rows)
+        if results is None:
+            return np.full((n_rows, self.n_columns), np.nan)
+        return np.where(failed[:, None], np.nan, results[0]) if failed.any() else results[0]
 
     def coded(self, classes: Any) -> MappedRows:
         return _on(self, self._source.coded(classes), self.n_rows)
-
-    def _write(self, out: FloatArray, table: Table, smaller: tuple[int, ...]) -> Chosen:
-        """Write what the map makes of the rows; return which of them it failed on."""
-        failed = np.zeros(len(out), dtype=bool)
-        if not self._attempt(out, table):
-            failed[:] = not smaller
-            for start in range(0, len(out), smaller[0]) if smaller else ():
-                cut = slice(start, start + smaller[0])
-                failed[cut] = self._write(out[cut], table[cut], smaller[1:])
-        return failed
-
-    def _attempt(self, out: FloatArray, table: Table) -> bool:
-        try:
-            result = self._transform(table.copy())
-            result = numbers(result.toarray() if is_sparse(result) else result)
-        except Exception:
-            return False
-        if result.shape != out.shape:
-            return False
-        out[...] = result
-        return True
 
 
 def _unless_none(blank: Any) -> Any:

@@ -17,8 +17,9 @@ import numpy as np
 from . import _validate
 from ._process import Home
 from ._quiet import quiet
+from ._total import by_rows, taken
 from .cleaning import RowMap
-from .errors import PrivacyError
+from .errors import LET_THROUGH, PrivacyError
 from .events import FloatArray
 from .grants import Grant, Hidden, Mechanism, Part
 from .noise import NoiseSource
@@ -157,9 +158,9 @@ class WeightedSession(ABC):
                     gains *= rate
                     weights._log[done : done + len(X)] -= gains
                     done += len(X)
-            except PrivacyError:
+            except (PrivacyError, *LET_THROUGH):
                 raise
-            except Exception as error:
+            except BaseException as error:
                 failure = unreadable(error)
         if failure is not None:  # out here, so that it does not carry the first error along
             raise failure
@@ -243,28 +244,13 @@ def cap_of(weights: RowWeights, density: float) -> float:
 
 def _losses(losses: Losses, X: FloatArray, y: FloatArray | None) -> FloatArray:
     """Losses in [0, 1] of one block; total."""
-    try:
-        return _unit(losses(X, y), len(X))
-    except Exception:  # a failure may depend on a value: it must stay with its row
-        failed = np.array([_fails(losses, X[i : i + 1], _cut(y, i)) for i in range(len(X))])
-    try:
-        # in a block of the same shape, so that the other rows' losses keep their last bit
-        out = _unit(losses(np.where(failed[:, None], 0.0, X), y), len(X))
-    except Exception:
-        return np.ones(len(X))
-    return np.where(failed, 1.0, out)
 
+    def call(places: Any) -> tuple[FloatArray]:
+        rows, labels = taken(X, places), taken(y, places)
+        return (_unit(losses(rows, labels), len(rows)),)
 
-def _fails(losses: Losses, X: FloatArray, y: FloatArray | None) -> bool:
-    try:
-        _unit(losses(X, y), 1)
-    except Exception:
-        return True
-    return False
-
-
-def _cut(y: FloatArray | None, i: int) -> FloatArray | None:
-    return None if y is None else y[i : i + 1]
+    results, failed = by_rows(call, len(X))
+    return np.ones(len(X)) if results is None else np.where(failed, 1.0, results[0])
 
 
 def _unit(values: Any, rows: int) -> FloatArray:
