@@ -238,6 +238,19 @@ def test_an_answer_that_cannot_be_kept_does_not_leave(tmp_path, monkeypatch, ste
     assert list(tmp_path.iterdir()) == []
 
 
+def test_killed_devices_leave_one_draft_which_the_next_removes(tmp_path):
+    """Killed between draft and name: the answer never left, and there is never a second one."""
+    for _ in range(3):
+        if not (child := os.fork()):
+            os.link = lambda *_: os._exit(9)
+            Device([0.0, 0.0], epsilon=1.0, state=tmp_path / "answered").answer(LINE)
+            os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+        assert [each.name for each in tmp_path.iterdir()] == [".answered.new"]
+    assert b'"answer"' in Device([0.0, 0.0], epsilon=1.0, state=tmp_path / "answered").answer(LINE)
+    assert [each.name for each in tmp_path.iterdir()] == ["answered"]
+
+
 DAMAGED = [b"answered\n", b"", b"{", b"[" * 100_000, b"null", b'{"said": 1}', b"\xff", b'{"a": 1}']
 
 

@@ -1,21 +1,24 @@
 """The one answer of a device, on disk before it leaves.
 
-The file holds a digest of the question and the reply itself. It is written whole, under another
-name, and then given its own name by a link, which fails where the name is taken: of two processes
-one wins, and the other finds the winner's answer. Nothing in it is secret: the reply leaves anyway.
+The file holds a digest of the question and the reply itself. Processes take turns. It is written
+whole, under another name, and then given its own name by a link, which fails where the name is
+taken. That other name is always the same, and what a killed process left there is removed: at most
+one answer that never left is ever on disk. Nothing in it is secret: the reply leaves anyway.
 Whoever deletes the file makes the device answer again, with new noise; no device can notice that.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import stat
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from dpadapt.privacy._whole_files import draft_of, sync, turn
 
 __all__ = ["AnswerOnce"]
 
@@ -53,9 +56,17 @@ class AnswerOnce:
         """
         asked = hashlib.sha256(json.dumps(question, sort_keys=True).encode()).hexdigest()
         if (found := self._read()) is None:
-            self._write(json.dumps({"dpadapt": _VERSION, "asked": asked, "said": draw().decode()}))
-            found = self._read()  # ours, or that of who was quicker
+            found = self._first(asked, draw)
         return _said(found or b"", asked)
+
+    def _first(self, asked: str, draw: Callable[[], bytes]) -> bytes | None:
+        """Draw and keep an answer, or find that of who was quicker."""
+        with turn(self._path.parent), draft_of(self._path, 0o600) as draft:
+            if (found := self._read()) is not None:
+                return found
+            state = {"dpadapt": _VERSION, "asked": asked, "said": draw().decode()}
+            self._write(draft, json.dumps(state))
+            return self._read()
 
     def _read(self) -> bytes | None:
         """What the file holds, or None where there is none."""
@@ -67,22 +78,15 @@ class AnswerOnce:
         except FileNotFoundError:
             return None
 
-    def _write(self, text: str) -> None:
+    def _write(self, draft: Path, text: str) -> None:
         """Make the file, whole and on disk, unless it is there."""
-        draft = self._path.with_name(f".{self._path.name}.{uuid.uuid4().hex}")
-        handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        try:
-            with open(handle, "wb") as file:
-                file.write(text.encode())
-                file.flush()
-                os.fsync(file.fileno())
-            try:
-                os.link(draft, self._path)
-            except FileExistsError:
-                return
-        finally:
-            os.unlink(draft)
-        _sync(self._path.parent)
+        with open(draft, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(draft, self._path)
+        sync(self._path.parent)
 
 
 def _said(found: bytes, asked: str) -> bytes | None:
@@ -94,14 +98,3 @@ def _said(found: bytes, asked: str) -> bytes | None:
     if not whole or state.get("dpadapt") != _VERSION or state.get("asked") != asked:
         return None
     return str(state["said"]).encode()
-
-
-def _sync(folder: Path) -> None:
-    """Make sure that the name survives a crash of the machine."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
