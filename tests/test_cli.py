@@ -179,6 +179,26 @@ def test_ledger(here):
     assert "Budget of the data set" in Path("report.html").read_text(encoding="utf-8")
 
 
+def test_nothing_is_written_over_a_ledger(here):
+    account = ("--ledger", "b.db", "--dataset", "p")
+    run("ledger", "create", *account, "--epsilon", 1, "--delta", 1e-6)
+    run("ledger", "create", "--ledger", "other.db", *account[2:], "--epsilon", 1, "--delta", 1e-6)
+    (here / "link.json").symlink_to("b.db")
+    before = [(here / name).read_bytes() for name in ("b.db", "other.db")]
+    for out in ("b.db", "./b.db", here / "b.db", "link.json", "b.db-journal", "other.db"):
+        words = "database" if out == "other.db" else "the ledger itself"
+        said = run("ledger", "export", *account, "--out", out, code=2)
+        assert words in " ".join(said.replace("\u2502", " ").split())
+        run("report", "--model", "model", *account, "--out", out, code=2)
+    run("report", "--model", "model", "--out", "b.db", code=2)
+    assert [(here / name).read_bytes() for name in ("b.db", "other.db")] == before
+    assert not (here / "b.db-journal").exists()
+    (here / "p.json").write_text("an earlier one")
+    run("ledger", "export", *account, "--out", "p.json")
+    assert json.loads((here / "p.json").read_text())["spent"] == 0
+    assert not list(here.glob(".*"))
+
+
 def test_nothing_is_charged_when_the_model_cannot_be_written(here):
     run("ledger", "create", "--ledger", "b.db", "--dataset", "p", "--epsilon", 3, "--delta", 1e-6)
     Path("model").write_text("a file")

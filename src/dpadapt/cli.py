@@ -259,6 +259,9 @@ def report(
     """
     if (ledger is None) != (dataset is None):
         raise typer.BadParameter("--ledger and --dataset belong together; give both or neither.")
+    from dpadapt._commands.outputs import refuse_database
+
+    refuse_database(out, ledger)
     from dpadapt.modelfolder import load_model
     from dpadapt.report import ReportContext, write_report
 
@@ -336,11 +339,15 @@ def ledger_export(
     """
     import json
 
+    from dpadapt._commands.outputs import refuse_database, write_whole
+
+    if out is not None:
+        refuse_database(out, ledger)
     text = json.dumps(_ledger(ledger).export(dataset), indent=2)
     if out is None:
         typer.echo(text)
     else:
-        out.write_text(text + "\n", encoding="utf-8")
+        write_whole(out, text + "\n")
         say("wrote", str(out))
 
 
