@@ -38,7 +38,7 @@ def _convert(connection: Connection, store: Store) -> None:
     old = table(old_name(datasets), *map(column, _DATASET))
     groups: dict[str, list[Row[Any]]] = {}
     for row in connection.execute(select(old).order_by(old.c.name)).all():
-        groups.setdefault(unicodedata.normalize("NFC", row.name), []).append(row)
+        groups.setdefault(unicodedata.normalize("NFKC", row.name), []).append(row)
     for name, rows in groups.items():
         epsilon, delta = min(row.epsilon for row in rows), min(row.delta for row in rows)
         created = min(row.created for row in rows)

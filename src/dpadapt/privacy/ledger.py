@@ -33,6 +33,11 @@ from .events import Event
 __all__ = ["Account", "Charge", "Dataset", "Ledger"]
 
 _LONGEST = {"name": 200, "label": 500}
+# characters that show nothing, besides those of category Cf: joiners, fillers, variation selectors
+_INVISIBLE = (
+    *((0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2800, 0x2800)),
+    *((0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xE0000, 0xE0FFF)),
+)
 _TRIES = 3  # compositions outside the lock before one under it
 
 
@@ -80,7 +85,7 @@ class Ledger:
         -------
         Account
         """
-        name = _text("name", name)
+        name = _new_name(name)
         epsilon, delta, created = _validate.epsilon(epsilon), _validate.delta(delta), _now()
         self._store.prepare()
         with self._store.transaction(write=True) as connection:
@@ -279,6 +284,26 @@ def _text(argument: str, value: object) -> str:
             f"got {value!r}."
         )
     return value
+
+
+def _new_name(value: object) -> str:
+    """A name that no other one looks like: in its plainest form (NFKC), every character visible."""
+    name = _text("name", value)
+    if invisible := [f"U+{ord(each):04X}" for each in name if _is_invisible(each)]:
+        raise ValueError(f"name must not hold invisible characters; {name!r} has {invisible[0]}.")
+    if (plain := unicodedata.normalize("NFKC", name)) != name:
+        raise ValueError(
+            f"name must not hold characters that stand for others, like ligatures; got {name!r}. "
+            f"Write {plain!r}."
+        )
+    return name
+
+
+def _is_invisible(character: str) -> bool:
+    """Whether Unicode lets it show nothing (Default_Ignorable_Code_Point)."""
+    return unicodedata.category(character) == "Cf" or any(
+        first <= ord(character) <= last for first, last in _INVISIBLE
+    )
 
 
 def _now() -> str:
