@@ -544,10 +544,13 @@ def foreign(path):
     connection.close()
 
 
-def first_version(path):
-    connection = sqlite3.connect(path)
-    connection.execute("pragma user_version = 1")
-    connection.close()
+def of_version(number):
+    def spoil(path):
+        connection = sqlite3.connect(path)
+        connection.execute(f"pragma user_version = {number}")
+        connection.close()
+
+    return spoil
 
 
 def unfinished(path):
@@ -565,9 +568,11 @@ def unfinished(path):
         (lambda path: path.write_bytes(b"no database at all" * 100), "damaged, or no state"),
         (lambda path: path.write_bytes(b""), "not the state|damaged"),
         (lambda path: path.unlink(), "there is no file"),
-        (first_version, "format 1.* stays charged.* another file"),
+        (of_version(1), "format 1.* stays charged.* another file"),
+        (of_version(2), "format 2.*its place.* stays charged.* another file"),
+        (of_version(4), "not the state of a predictor"),
         (unfinished, "never finished.* that charge stands"),
-        (lambda path: os.link(path, path.with_name("second.db")), "another name"),
+        (lambda path: os.link(path, path.with_name("second.db")), r"2 names \(hard links\)"),
     ],
 )
 def test_a_damaged_or_foreign_file_is_refused(tmp_path, spoil, match):
@@ -584,7 +589,7 @@ def test_a_second_name_or_another_file_is_noticed_while_it_answers(tmp_path):
     answers = opened(tmp_path / "state.db")
     answers.ask(grid(1))
     os.link(tmp_path / "state.db", tmp_path / "second.db")
-    with pytest.raises(PrivacyError, match="another name"):
+    with pytest.raises(PrivacyError, match="2 names"):
         answers.ask(grid(1, seed=2))
     (tmp_path / "second.db").unlink()
     answers.ask(grid(1, seed=2))
@@ -596,8 +601,75 @@ def test_a_second_name_or_another_file_is_noticed_while_it_answers(tmp_path):
         answers.ask(grid(1, seed=3))
 
 
+@pytest.mark.parametrize("away", [os.rename, shutil.copy])
+def test_a_file_is_restored_in_its_own_place_alone(tmp_path, away):
+    file, other = tmp_path / "state.db", tmp_path / "other.db"
+    answers = opened(file)
+    first = answers.ask(grid(3))
+    answers.close()
+    away(file, other)
+    with pytest.raises(PrivacyError, match=r"not where it was made.*called 'state.db'.*charged"):
+        restored(other)
+    if away is os.rename:
+        other.rename(file)  # the file itself, back in its place
+    again = restored(file)
+    np.testing.assert_array_equal(again.ask(grid(3)), first)
+    again.close()
+    shutil.copy(file, other)
+    file.unlink()
+    shutil.copy(other, file)  # a backup; the number of the file may be the old one
+    with pytest.raises(PrivacyError, match="not where it was made"):
+        restored(file)
+
+
+def test_a_file_that_is_mounted_by_itself_is_refused(tmp_path, monkeypatch):
+    answers = opened(tmp_path / "state.db")
+    monkeypatch.setattr("dpadapt.privacy._file_home.is_mounted", lambda _: True)
+    with pytest.raises(PrivacyError, match=r"mounted by itself.*Mount its folder"):
+        answers.ask(grid(1))
+    answers.close()
+    with pytest.raises(PrivacyError, match="mounted by itself"):
+        restored(tmp_path / "state.db")
+
+
+def test_a_journal_of_another_time_undoes_no_answer(tmp_path, monkeypatch):
+    """A crash leaves a journal; the file answers under another name, and has its name back."""
+    file, other = tmp_path / "state.db", tmp_path / "other.db"
+    journal = tmp_path / "state.db-journal"
+    opened(file).close()
+
+    def crash_and_go_on(seed):
+        answers = restored(file)
+        commit = answers._state.commit
+
+        def keep():  # the journal, as a process leaves it that is killed before it deletes it
+            os.link(journal, tmp_path / "kept")
+            commit()
+
+        answers._state.commit = keep
+        answers.ask(grid(1, seed=seed))
+        answers.close()
+        file.rename(other)
+        (tmp_path / "kept").rename(journal)
+        with contextlib.closing(restored(other)) as again:
+            first = again.ask(grid(2, seed=9))
+        other.rename(file)
+        with contextlib.closing(restored(file)) as again:
+            return first, again.ask(grid(2, seed=9))
+
+    with pytest.raises(PrivacyError, match="not where it was made"):
+        crash_and_go_on(seed=7)
+    with pytest.raises(PrivacyError, match=r"state.db-journal of one that was"):
+        opened(file)
+    other.rename(file)
+    journal.unlink()
+    monkeypatch.setattr("dpadapt.privacy.secret_state._require_home", lambda _: None)
+    first, second = crash_and_go_on(seed=8)  # what would happen
+    assert not np.array_equal(first, second)
+
+
 def test_bit_flips_never_change_an_answer(tmp_path):
-    file, copy = tmp_path / "state.db", tmp_path / "copy.db"
+    file = tmp_path / "state.db"
     answers = opened(file)
     first = answers.ask(grid(60))
     answers.close()
@@ -606,9 +678,9 @@ def test_bit_flips_never_change_an_answer(tmp_path):
     for _ in range(150):
         spoilt = bytearray(data)
         spoilt[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
-        copy.write_bytes(spoilt)
+        file.write_bytes(spoilt)  # the same file: a copy is refused anyway
         try:
-            again = restored(copy)
+            again = restored(file)
         except PrivacyError:
             refused += 1
             continue

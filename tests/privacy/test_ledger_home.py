@@ -14,7 +14,8 @@ import pytest
 from sqlalchemy import text
 
 from dpadapt.privacy import LedgerError, gaussian_mu
-from dpadapt.privacy._ledger_home import is_mounted
+from dpadapt.privacy import _ledger_tables as tables
+from dpadapt.privacy._file_home import home_of, is_mounted
 from dpadapt.privacy._ledger_records import chain, encode, genesis
 from dpadapt.privacy._ledger_sqlite import SqliteStore
 from dpadapt.privacy.events import Event, GaussianEvent, PureEvent
@@ -157,6 +158,143 @@ def test_a_killed_creator_leaves_no_empty_ledger(
     with pytest.raises(KeyboardInterrupt):
         Ledger(path).create("hospital", epsilon=EPSILON, delta=DELTA)
     assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("end", ["", "-journal"])
+def test_what_a_killed_creator_left_is_removed_by_the_next(path: Path, end: str) -> None:
+    path.with_name(f".budget.db.new{end}").write_bytes(b"half a ledger")
+    Ledger(path).create("hospital", epsilon=EPSILON, delta=DELTA)
+    assert list(path.parent.iterdir()) == [path]
+
+
+# journals ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def journal(account: Account, path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The journal that a process leaves which is killed when the charge "two" is written."""
+    kept, journal = path.with_name("kept"), path.with_name("budget.db-journal")
+    append = tables.append
+
+    def keep(*arguments: object) -> object:
+        appended = append(*arguments)
+        os.link(journal, kept)
+        return appended
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tables, "append", keep)
+        account.charge(SMALL, "two")
+    kept.rename(journal)
+    return journal
+
+
+def labels(path: Path) -> list[str]:
+    return [charge.label for charge in Ledger(path).charges("hospital")]
+
+
+def test_a_crash_in_its_place_is_undone(journal: Path, path: Path) -> None:
+    assert labels(path) == ["fit"]  # so it is a journal that SQLite plays back
+    assert not journal.exists()
+
+
+def test_a_ledger_renamed_after_a_crash_is_not_adopted(journal: Path, path: Path) -> None:
+    moved = path.with_name("moved.db")
+    path.rename(moved)
+    with pytest.raises(LedgerError, match=r"budget\.db-journal.*old name back \(budget\.db\)"):
+        Ledger(moved).adopt()
+    with pytest.raises(LedgerError, match=r"budget\.db-journal of one that was"):
+        Ledger(path).create("hospital", epsilon=EPSILON, delta=DELTA)
+    moved.rename(path)
+    assert labels(path) == ["fit"]
+    path.rename(moved)
+    assert len(Ledger(moved).adopt()[0].charges) == 1
+
+
+@pytest.mark.parametrize("looks", [True, False])
+def test_a_journal_of_another_time_undoes_no_charge(
+    journal: Path, path: Path, looks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Adopted in another folder, charged there, and back: the old journal is still here."""
+    moved = path.parent / "elsewhere" / "moved.db"
+    moved.parent.mkdir()
+    path.rename(moved)
+    Ledger(moved).adopt()
+    for label in ("three", "four"):
+        Account(Ledger(moved), "hospital").charge(SMALL, label)
+    moved.rename(path)
+    if not looks:  # what would happen
+        monkeypatch.setattr(SqliteStore, "_refuse_journal", lambda _: None)
+        assert [len(each.charges) for each in Ledger(path).adopt()] == [1]
+        return
+    refused(path, r"budget\.db-journal.*would undo charges.*remove budget\.db-journal")
+    with pytest.raises(LedgerError, match="would undo charges"):
+        Ledger(path).adopt()
+    journal.unlink()
+    Ledger(path).adopt()
+    assert labels(path) == ["fit", "two", "three", "four"]
+
+
+def test_a_log_of_another_time_is_refused(account: Account, path: Path) -> None:
+    other = path.with_name("other.db")
+    shutil.copy(path, other)
+    other.with_name("other.db-wal").write_bytes(b"pages of another time")
+    refused(other, "other.db-wal.*would undo charges")
+
+
+def test_an_adopted_file_is_another_one_with_the_same_rights(account: Account, path: Path) -> None:
+    moved = path.with_name("moved.db")
+    path.chmod(0o640)
+    path.rename(moved)
+    before = moved.stat()
+    Ledger(moved).adopt()
+    after = moved.stat()
+    assert (after.st_mode, after.st_uid) == (before.st_mode, before.st_uid)
+    assert list(path.parent.iterdir()) == [moved]
+    assert Ledger(moved).adopt() == Ledger(moved).check()  # at home: as it is
+    assert moved.stat().st_ino == after.st_ino
+
+
+def test_a_backup_in_a_file_of_the_same_number_is_noticed(account: Account, path: Path) -> None:
+    """The number of a removed file is given to the next one; it was not made at the same time."""
+    home = home_of(path)
+    if home.born is None:
+        pytest.skip("the file system does not say when a file was made")
+    backup = path.read_bytes()
+    for _ in range(20):
+        path.unlink()
+        path.write_bytes(backup)
+        assert home_of(path).born > home.born
+        refused(path, "restored")
+        if path.stat().st_ino == home.file:
+            return
+
+
+def test_a_file_mounted_by_itself_is_refused(
+    account: Account, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpadapt.privacy._file_home.is_mounted", lambda _: True)
+    refused(path, r"mounted by itself.*Mount its folder")
+
+
+# names of data sets ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "match"),
+    [
+        ("\ufb01les", "stand for others.*Write 'files'"),
+        ("hospital\N{SUPERSCRIPT TWO}", "Write 'hospital2'"),
+        ("hos\u034fpital", r"invisible.*U\+034F"),
+        ("hospital\ufe0f", r"invisible.*U\+FE0F"),
+        ("hospital\U000e0101", r"invisible.*U\+E0101"),
+        ("hos\u3164pital", r"invisible.*U\+3164"),
+        ("hos\u200bpital", "printable"),
+    ],
+)
+def test_a_name_that_looks_like_another_is_refused(path: Path, name: str, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        Ledger(path).create(name, epsilon=EPSILON, delta=DELTA)
+    assert not path.exists()
 
 
 def test_a_letter_in_two_forms_is_one_data_set(path: Path) -> None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sqlite3
 import stat
-import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, select
+from sqlalchemy import Connection, Engine, create_engine, select, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from ._ledger_home import home_of, refuse_mounted
-from ._ledger_schema import schema
+from ._file_home import Home, NotAtHome, home_of, journals, read_on_disk
+from ._ledger_schema import VERSION, schema
 from ._ledger_store import CREATE, Store
+from ._whole_files import draft_of, sync, turn
 from .errors import LedgerError
 
 __all__ = ["SqliteStore"]
@@ -40,10 +42,7 @@ class SqliteStore(Store):
 
     @cached_property
     def _engine(self) -> Engine:
-        return create_engine("sqlite://", creator=self._open, poolclass=NullPool)
-
-    def _open(self) -> sqlite3.Connection:
-        return _connect(self._path, self.busy_seconds)
+        return _engine_on(self._path, self.busy_seconds)
 
     def _require(self) -> None:
         try:
@@ -58,34 +57,117 @@ class SqliteStore(Store):
             raise LedgerError(
                 self.damaged("it is empty (0 bytes), and was cut off if it ever was a ledger")
             )
-        self._home()
+        self._refuse_journal()
+
+    def _refuse_journal(self) -> None:
+        """Before SQLite opens the file: it would play back a journal of another time or file."""
+        here, beside = self._home(), journals(self._path)
+        if not beside:
+            return
+        try:
+            home = read_on_disk(self._path, f"SELECT home FROM {schema.name}")
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                raise LedgerError(self._explain(error)) from None
+            return  # no table or no column: of the old version, or no ledger
+        if home != here:
+            raise LedgerError(
+                f"beside the ledger {self.display} is {beside[0].name}, which a crash left there "
+                "and which is not of this file in this place: it would undo charges. Nothing was "
+                "charged or released. If another ledger had this name then, give it the name back "
+                f"and open it once (`dpadapt ledger check`). If not, remove {beside[0].name}, then "
+                f"{self.adopt_command}"
+            )
+
+    def _refuse_left_journal(self, connection: Connection) -> None:
+        """A ledger that was renamed after a crash left its journal at its old name."""
+        home = connection.execute(select(schema.c.home)).scalar()
+        try:
+            old = Home(*json.loads(home or ""))
+        except (ValueError, TypeError):
+            return
+        left = journals(self._path, str(old.name))
+        if old.folder == self._here().folder and old.name != self._here().name and left:
+            raise LedgerError(
+                f"the ledger {self.display} was called {old.name}, and {left[0].name} holds what "
+                "takes back a charge that a crash cut off, or a charge is being written there. "
+                f"Nothing was changed. Give the file its old name back ({old.name}), open it once "
+                "(`dpadapt ledger check`), then rename it again."
+            )
 
     def prepare(self) -> None:
         """Build a new ledger beside its place and move it there: it is never seen half made."""
         real = Path(os.path.realpath(self._path))
         try:
-            with _turn(real.parent):
+            with turn(real.parent):
                 if not real.exists():
                     self._build(real)
         except OSError as error:
             raise LedgerError(self._cannot_open(error.strerror)) from None
 
     def _build(self, real: Path) -> None:
-        draft = real.with_name(f".{real.name}.{uuid.uuid4().hex}.new")
-        os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
-        try:
-            home = home_of(draft)
-            engine = create_engine(
-                "sqlite://", creator=lambda: _connect(draft, 0.0), poolclass=NullPool
+        if left := journals(real):
+            raise LedgerError(
+                f"there is no ledger at {self.display}, but {left[0].name} of one that was: it "
+                "would spoil a new one. Nothing was changed. If the old ledger was renamed, give "
+                f"it its name back and open it once. If it is gone, remove {left[0].name}."
             )
-            with engine.begin() as connection:
-                self._begin(connection, write=True)
-                self.fill(connection, replace(home, name=real.name).text)
+        with draft_of(real, 0o666) as draft:
+            with self._drafted(draft, real.name) as connection:
+                self.fill(connection, "")
             os.rename(draft, real)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        _sync(real.parent)
+        sync(real.parent)
+
+    @contextlib.contextmanager
+    def adoption(self) -> Iterator[Connection]:
+        """Transaction on a ledger of any known version and place, which is then at home here.
+
+        A file is not written to where it is not at home: a copy is made, and takes its place.
+        """
+        with self._guarded(write=False) as connection:
+            if self.version(connection) == VERSION:
+                self._refuse_left_journal(connection)
+        self._settle()
+        real = Path(os.path.realpath(self._path))
+        try:
+            with turn(real.parent), draft_of(real, 0o600) as draft:
+                with self._guarded(write=True) as connection:
+                    self._check_sound(connection)
+                    at_home = self.version(connection) == VERSION and self._is_home(connection)
+                    if at_home:
+                        yield connection
+                    else:
+                        self._copy_to(draft)
+                        with self._drafted(draft, real.name) as copied:
+                            yield copied
+                if not at_home:
+                    os.replace(draft, real)
+                    sync(real.parent)
+        except OSError as error:
+            raise LedgerError(self._cannot_open(error.strerror)) from None
+        except DBAPIError as error:
+            raise LedgerError(self._explain(error.orig)) from None
+
+    def _copy_to(self, draft: Path) -> None:
+        with (
+            contextlib.closing(_connect(self._path, self.busy_seconds)) as source,
+            contextlib.closing(_connect(draft, 0.0)) as target,
+        ):
+            source.backup(target)
+        found = os.stat(self._path)
+        with contextlib.suppress(PermissionError):
+            if os.name == "posix":
+                os.chown(draft, found.st_uid, found.st_gid)
+        os.chmod(draft, stat.S_IMODE(found.st_mode))
+
+    @contextlib.contextmanager
+    def _drafted(self, draft: Path, name: str) -> Iterator[Connection]:
+        """Transaction on a draft, which is at home under the name that it will have."""
+        with _engine_on(draft, 0.0).begin() as connection:
+            self._begin(connection, write=True)
+            yield connection
+            home = replace(home_of(draft), name=name).text
+            connection.execute(update(schema).values(home=home))
 
     def _begin(self, connection: Connection, write: bool) -> None:
         connection.exec_driver_sql("PRAGMA synchronous=EXTRA")
@@ -93,9 +175,8 @@ class SqliteStore(Store):
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
     def _settle(self) -> None:
-        refuse_mounted(self._path)
         try:
-            with contextlib.closing(self._open()) as connection:
+            with contextlib.closing(_connect(self._path, self.busy_seconds)) as connection:
                 # whatever is in a write-ahead log goes into the file first
                 (mode,) = connection.execute("PRAGMA journal_mode=DELETE").fetchone()
         except sqlite3.Error as error:
@@ -104,10 +185,20 @@ class SqliteStore(Store):
             raise LedgerError(self._locked())
 
     def _home(self) -> str:
+        return self._here().text
+
+    def _here(self) -> Home:
         try:
-            return home_of(self._path).text
+            return home_of(self._path)
         except OSError as error:
             raise LedgerError(self._cannot_open(error.strerror)) from None
+        except NotAtHome as error:
+            raise LedgerError(
+                f"the ledger {self.display} {error} Nothing was charged or released."
+            ) from None
+
+    def _is_home(self, connection: Connection) -> bool:
+        return bool(connection.execute(select(schema.c.home)).scalar() == self._home())
 
     def _check_home(self, connection: Connection, home: str) -> None:
         if connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal":
@@ -157,28 +248,5 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
     )
 
 
-@contextlib.contextmanager
-def _turn(folder: Path) -> Iterator[None]:
-    """Two creators at once take turns."""
-    if os.name != "posix":  # a file is not renamed over another one there
-        yield
-        return
-    import fcntl
-
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def _sync(folder: Path) -> None:
-    """Make sure that a new name survives a crash of the machine."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _engine_on(path: Path, patience: float) -> Engine:
+    return create_engine("sqlite://", creator=lambda: _connect(path, patience), poolclass=NullPool)

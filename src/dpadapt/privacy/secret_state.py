@@ -9,6 +9,9 @@ The file goes with one sample, one model and one set of parameters: other rows u
 would tell the difference between the two samples. It holds a random key, and a digest under that
 key of every private row and label and of all public facts. Everything written later is
 sealed under the same key, each entry with the seal before it.
+
+It is used where it was made, and nowhere else (:mod:`._file_home`): in a second place, or after a
+journal of another time, a question would be answered a second time with other noise.
 """
 
 from __future__ import annotations
@@ -24,13 +27,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ._digest import framed, keyed_digest
+from ._file_home import NotAtHome, home_of, journals, read_on_disk
 from .errors import PrivacyError
 from .rows import Block
 
 __all__ = ["Remembered", "SecretState"]
 
 _MARK = 0x64706164  # "dpad", the application id of the file
-_VERSION = 2
+_VERSION = 3
+_EARLIER = {
+    1: "did not bind it to its data: nobody can tell whether its answers come from these rows",
+    2: "did not write down its place: nobody can tell whether it is the only one",
+}
 _TOGETHER = 64  # answers that are read at a time
 
 
@@ -74,7 +82,7 @@ class SecretState:
         self._connection, self.path = connection, path
         self._key = self._seal = b""
         self._count = 0
-        self._file = _identity(path)
+        self._home = _home(path)
 
     @classmethod
     def create(
@@ -82,6 +90,12 @@ class SecretState:
     ) -> SecretState:
         """Make a new file for these public facts and private rows; refuses one that is there."""
         file = Path(path)
+        if not file.exists() and (left := journals(file)):
+            raise PrivacyError(
+                f"state: there is no file {file}, but {left[0].name} of one that was: it would "
+                "spoil a new one. If that file was renamed, give it its name back and restore "
+                "from it once; or choose another file."
+            )
         try:
             os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
@@ -114,7 +128,8 @@ class SecretState:
         ):
             new._connection.execute(command)
         new._seal = keyed_digest(new._key, text, rows)
-        for name, note in (("facts", text), ("key", new._key), ("digest", new._seal)):
+        notes = {"facts": text, "key": new._key, "digest": new._seal, "home": new._home}
+        for name, note in notes.items():
             new._connection.execute("insert into notes values (?, ?)", (name, note))
         new.commit()
         return new
@@ -129,29 +144,18 @@ class SecretState:
             raise PrivacyError(f"state: there is no file {file}.")
         state = None
         try:
+            _require_home(file)
             state = cls(_connect(file), file)
             state._verify(_text(facts), rows)
         except BaseException as error:
             if state is not None:
                 state.close()
-            if isinstance(error, (sqlite3.Error, ValueError, TypeError, KeyError)):
+            if isinstance(error, (sqlite3.Error, ValueError, TypeError, LookupError)):
                 raise damaged(file) from None
             raise
         return state
 
     def _verify(self, text: bytes, rows: Iterable[Block]) -> None:
-        mark = self._connection.execute("pragma application_id").fetchone()[0]
-        version = self._connection.execute("pragma user_version").fetchone()[0]
-        if mark != _MARK or version not in (1, _VERSION):
-            raise PrivacyError(f"state: {self.path} is not the state of a predictor of dpadapt.")
-        if version == 1:
-            raise PrivacyError(
-                f"state: {self.path} was written by an earlier version of dpadapt (format 1), "
-                "which did not bind it to its data: nobody can tell whether its answers come from "
-                "these rows. It cannot be restored. What was charged for it stays charged. Keep "
-                "the file secret, or delete it; fit a new predictor with another file, which is "
-                "charged anew."
-            )
         if self._connection.execute("pragma quick_check").fetchone()[0] != "ok":
             raise damaged(self.path)
         notes = dict(self._connection.execute("select name, note from notes"))
@@ -193,7 +197,7 @@ class SecretState:
     def begin(self) -> None:
         """Keep every other process out, until :meth:`commit`."""
         try:
-            if _identity(self.path) != self._file:
+            if _home(self.path) != self._home:
                 raise PrivacyError(f"state: {self.path} was replaced; restore the predictor.")
             self._connection.execute("begin immediate")
         except sqlite3.Error:
@@ -260,18 +264,38 @@ def _connect(file: Path) -> sqlite3.Connection:
     return connection
 
 
-def _identity(file: Path) -> tuple[int, int]:
-    """Which file it is; refuses one with two names, whose journal nobody would find."""
+def _home(file: Path) -> str:
+    """Which file it is, and where; refuses one with two names, whose journal nobody would find."""
     try:
-        facts = os.stat(file)
+        return home_of(file).text
     except OSError:
         raise PrivacyError(f"state: {file} is gone; nothing was answered.") from None
-    if facts.st_nlink != 1:
+    except NotAtHome as error:
+        raise PrivacyError(f"state: {file} {error} Nothing was answered.") from None
+
+
+def _require_home(file: Path) -> None:
+    """Refuse a file of another kind, version or place, before SQLite may play back a journal."""
+    here = _home(file)
+    mark, version = (read_on_disk(file, f"pragma {x}") for x in ("application_id", "user_version"))
+    if mark != _MARK or version not in (*_EARLIER, _VERSION):
+        raise PrivacyError(f"state: {file} is not the state of a predictor of dpadapt.")
+    if version in _EARLIER:
         raise PrivacyError(
-            f"state: {file} has another name (a hard link); two names have two journals, and "
-            "answers would be lost between them. Remove the other name."
+            f"state: {file} was written by an earlier version of dpadapt (format {version}), "
+            f"which {_EARLIER[version]}. It cannot be restored. What was charged for it stays "
+            "charged. Keep the file secret, or delete it; fit a new predictor with another file, "
+            "which is charged anew."
         )
-    return facts.st_dev, facts.st_ino
+    home = read_on_disk(file, "select note from notes where name = 'home'")
+    if home != here:
+        raise PrivacyError(
+            f"state: {file} is not where it was made: it was moved, renamed, copied or restored "
+            "from a backup, and one question could get two answers. Nothing was answered. Put the "
+            f"file itself back to its place, where it was called {json.loads(home)[2]!r}, and "
+            "restore from there. If it is lost, what was charged for it stays charged: fit a new "
+            "predictor with another file, which is charged anew."
+        )
 
 
 def damaged(file: Path) -> PrivacyError:
