@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import warnings
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -13,11 +14,13 @@ from dpadapt.privacy import Guarantee
 
 from .arrays import ArrayFeed, parse_dtype, parse_shape
 from .errors import ModelFolderError
+from .states import STATES, check_version, fill
 from .types import ESTIMATORS, FIXED, Names
 from .writing import DEEPEST, NUMBER_TYPES, SPARSE
 
 __all__ = ["decode"]
 
+_VERSION = "_sklearn_version"
 _CELLS = (type(None), bool, int, float, str, np.generic)
 
 
@@ -45,9 +48,11 @@ it by name: trusted=['subprocess.Popen'], or --trust subprocess.Popen on the com
     names, feed = Names(trusted), ArrayFeed(numbers)
     _check(tree, names, 0)
     _check_is_ours(tree, names)
-    model = _Reader(names, feed).value(tree)
+    reader = _Reader(names, feed)
+    model = reader.value(tree)
     if feed.left:
         raise ModelFolderError(f"{feed.left} bytes of arrays belong to nothing.")
+    _tell_versions(reader.versions)
     return model
 
 
@@ -80,10 +85,30 @@ def _check_is_ours(tree: Any, names: Names) -> None:
         place = state.get("estimator_", place)
 
 
+def _here(known: type) -> dict[str, str]:
+    """Version of scikit-learn for its own classes, which would speak of any other themselves."""
+    import sklearn
+
+    return {_VERSION: sklearn.__version__} if known.__module__.startswith("sklearn.") else {}
+
+
+def _tell_versions(versions: set[str]) -> None:
+    import sklearn
+
+    others = sorted(versions - {sklearn.__version__})
+    if others:
+        warnings.warn(
+            f"the model was made with scikit-learn {others[0]}, and here is "
+            f"{sklearn.__version__}: its predictions may differ.",
+            stacklevel=4,
+        )
+
+
 class _Reader:
     def __init__(self, names: Names, feed: ArrayFeed) -> None:
         self.names = names
         self.feed = feed
+        self.versions: set[str] = set()  # of scikit-learn, as the file states them
 
     def value(self, tree: Any) -> Any:
         """Value of a tree."""
@@ -178,8 +203,12 @@ class _Reader:
             return known(**state)  # checks itself
         _check_attributes(name, known, state)
         made = object.__new__(known)
-        if hasattr(made, "__setstate__"):
-            made.__setstate__(state)
+        if known.__module__.startswith("sklearn.") and hasattr(known, "get_params"):
+            self.versions.add(check_version(state.pop(_VERSION, None)))
+        if name in STATES:
+            fill(name, made, state)
+        elif hasattr(made, "__setstate__"):
+            made.__setstate__(state | _here(known))
         else:
             vars(made).update(state)
         return made

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from dpadapt.privacy import Guarantee
 from .errors import ModelFolderError
 from .files import AGAIN, parse_json
 
-__all__ = ["seal", "unseal"]
+__all__ = ["seal", "sealed_names", "unseal"]
 
 _FILES, _DIGEST = "files", "digest"
 _BLANK = "0" * 64  # stands for the digest of the file itself while that is computed
+_HEX = re.compile("[0-9a-f]{64}")
 _COMPUTED = ("relation", "sentence")  # what a guarantee says of its events, beside epsilon
 
 
@@ -64,13 +66,8 @@ def unseal(path: Path, content: bytes, files: Mapping[str, bytes]) -> Guarantee:
 m/guarantee.json was written with: it is damaged, or of another model. Copy the whole model \
 folder again from where it was made, or fit anew.
     """
-    data = parse_json(path, content)
-    if not isinstance(data, dict):
-        raise ModelFolderError(f"{path} is no guarantee of a model folder. {AGAIN}")
-    digest = str(data.get(_DIGEST))
-    if digest != _sha256(content.replace(digest.encode(), _BLANK.encode())):
-        raise ModelFolderError(f"{path} was changed after it was written. {AGAIN}")
-    digests = data[_FILES] if isinstance(data.get(_FILES), dict) else {}
+    data = _unbroken(path, content)
+    digests = _digests(data)
     for name, each in files.items():
         if digests.get(name) != _sha256(each):
             raise ModelFolderError(
@@ -78,6 +75,34 @@ folder again from where it was made, or fit anew.
                 f"damaged, or of another model. {AGAIN}"
             )
     return _recomputed(path, data)
+
+
+def sealed_names(path: Path, content: bytes) -> frozenset[str]:
+    """Names of the files that a ``guarantee.json`` was written with.
+
+    Examples
+    --------
+    >>> sealed_names(Path("guarantee.json"), seal(Guarantee(), {"model.json": b"{}"}))
+    frozenset({'model.json'})
+    """
+    return frozenset(_digests(_unbroken(path, content)))
+
+
+def _unbroken(path: Path, content: bytes) -> dict[str, Any]:
+    """Values of a ``guarantee.json`` that has its own digest."""
+    data = parse_json(path, content)
+    if not isinstance(data, dict):
+        raise ModelFolderError(f"{path} is no guarantee of a model folder. {AGAIN}")
+    digest = data.get(_DIGEST)
+    if not isinstance(digest, str) or not _HEX.fullmatch(digest):
+        raise ModelFolderError(f"{path} was changed after it was written. {AGAIN}")
+    if digest != _sha256(content.replace(digest.encode(), _BLANK.encode())):
+        raise ModelFolderError(f"{path} was changed after it was written. {AGAIN}")
+    return data
+
+
+def _digests(data: dict[str, Any]) -> dict[str, Any]:
+    return data[_FILES] if isinstance(data.get(_FILES), dict) else {}
 
 
 def _recomputed(path: Path, data: dict[str, Any]) -> Guarantee:

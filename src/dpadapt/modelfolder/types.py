@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any
 
 from .errors import ModelFolderError
+from .states import STATES
 
 __all__ = ["ESTIMATORS", "FIXED", "PARTS", "Names"]
 
@@ -66,26 +67,13 @@ PARTS = frozenset().union(
     _under("dpadapt.hybrid.tilt_trials", "Candidate"),
     _under("dpadapt.privacy.cleaning", "Cleaning"),
     _under("dpadapt.privacy.replies", "Estimate"),
-    _under("sklearn.pipeline", "FeatureUnion Pipeline"),
-    _under("sklearn.compose", "ColumnTransformer make_column_selector"),
-    _under("sklearn.decomposition", "PCA TruncatedSVD"),
-    _under("sklearn.feature_extraction", "DictVectorizer FeatureHasher"),
-    _under(
-        "sklearn.feature_extraction.text",
-        "CountVectorizer HashingVectorizer TfidfTransformer TfidfVectorizer",
-    ),
-    _under("sklearn.feature_selection", "VarianceThreshold"),
-    _under("sklearn.impute", "MissingIndicator SimpleImputer"),
-    _under("sklearn.kernel_approximation", "Nystroem PolynomialCountSketch RBFSampler"),
-    _under(
-        "sklearn.preprocessing",
-        "Binarizer FunctionTransformer KBinsDiscretizer MaxAbsScaler MinMaxScaler Normalizer "
-        "OneHotEncoder OrdinalEncoder PolynomialFeatures PowerTransformer QuantileTransformer "
-        "RobustScaler StandardScaler TargetEncoder",
-    ),
-    _under("sklearn.random_projection", "GaussianRandomProjection SparseRandomProjection"),
+    STATES,
 )
-"""What may be inside them: our frozen value objects, and transformers of a pipeline."""
+"""What may be inside them: our frozen value objects, and the transformers of a pipeline.
+
+Our estimators and value objects predict with numpy alone, which checks its bounds: the compiled
+kernels of this library serve fits. Value objects derive what they can in their constructors.
+"""
 
 FIXED: Mapping[str, Mapping[str, Any]] = {
     # a cache on disk is made of pickles, which the next fit would load
