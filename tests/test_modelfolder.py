@@ -36,7 +36,7 @@ from dpadapt import (
     ReweightingRegressor,
     baselines,
 )
-from dpadapt.modelfolder import ModelFolderError, load_model, save_model
+from dpadapt.modelfolder import ModelFolderError, load_model, open_destination, save_model
 from dpadapt.modelfolder.types import ESTIMATORS, PARTS, Names
 from dpadapt.modelfolder.writing import encode
 from dpadapt.privacy import Ledger
@@ -153,6 +153,49 @@ def test_another_folder_or_file_is_never_replaced(tmp_path, model, force):
         with pytest.raises(ModelFolderError, match="not a model folder"):
             save_model(model, tmp_path / name, force=force)
     assert (tmp_path / "precious" / "thesis.txt").read_text() == "mine"
+
+
+def folders_within(folder):
+    (folder / "report.html").unlink()
+    (folder / "report.html").mkdir()
+    (folder / "report.html" / "photos").write_text("mine")
+
+
+def another_guarantee(folder):
+    (folder / "guarantee.json").write_text("{}")
+
+
+@pytest.mark.parametrize("change", [folders_within, another_guarantee])
+def test_a_folder_that_is_not_quite_ours_is_never_replaced(folder, model, change):
+    change(folder)
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(ModelFolderError, match="not a model folder"):
+        save_model(model, folder, force=True)
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_model_json_of_another_program_is_never_replaced(tmp_path, model):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "model.json").write_text('{"format": "layers-model"}')
+    with pytest.raises(ModelFolderError, match="not a model folder"):
+        save_model(model, tmp_path / "model", force=True)
+
+
+@pytest.mark.parametrize("name", ["nosuch/..", "x" * 250, "x" * 300, "file/model", "a\0b"])
+def test_a_place_that_cannot_be_is_refused_before_there_is_a_model(tmp_path, name):
+    (tmp_path / "file").write_text("mine")
+    with (
+        pytest.raises(ModelFolderError, match=r"cannot be written|must end in a name"),
+        open_destination(tmp_path / name, force=False),
+    ):
+        pytest.fail("the place was opened")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_place_without_a_model_leaves_nothing(tmp_path):
+    with open_destination(tmp_path / "new" / "er" / "model", force=False):
+        assert (tmp_path / "new" / "er").exists()
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_failure_leaves_nothing(tmp_path, model, monkeypatch):

@@ -24,6 +24,8 @@ say nothing else, and the reader is short enough to be read:
 - Our frozen value objects are made by their constructors, which check them. Estimators get the
   attributes of the file, but none that would hide a method, a property or a special name.
 - A guarantee is rebuilt from its events: its epsilon is computed, not read.
+- Objects of scikit-learn get only attributes that a fit could have made, checked by value, because
+  its compiled code takes some of them for places in memory (:mod:`dpadapt.modelfolder.states`).
 - Arrays are raw numbers of plain types and of known length: no archive that grows when it is
   unpacked, no pickle inside, no paths, and memory in proportion to the size of the files.
 
@@ -38,6 +40,13 @@ of a model are those of its fit, only its maker can say: get model folders from 
 """
 
 from .errors import ModelFolderError
-from .folder import check_destination, load_model, save_model
+from .folder import Destination, check_destination, load_model, open_destination, save_model
 
-__all__ = ["ModelFolderError", "check_destination", "load_model", "save_model"]
+__all__ = [
+    "Destination",
+    "ModelFolderError",
+    "check_destination",
+    "load_model",
+    "open_destination",
+    "save_model",
+]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
-from collections.abc import Collection
+import stat
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +17,13 @@ from dpadapt.privacy import Guarantee
 from .errors import ModelFolderError
 from .files import AGAIN, new_folder, parse_json, put_in_place, read_file, write_file
 from .reading import decode
-from .sealing import seal, unseal
+from .sealing import seal, sealed_names, unseal
 from .writing import encode
 
 if TYPE_CHECKING:
     from dpadapt.report import ReportContext
 
-__all__ = ["check_destination", "load_model", "save_model"]
+__all__ = ["Destination", "check_destination", "load_model", "open_destination", "save_model"]
 
 _MODEL, _ARRAYS, _REPORT, _GUARANTEE = "model.json", "arrays.bin", "report.html", "guarantee.json"
 _MEGABYTE = 2**20
@@ -70,20 +73,33 @@ def save_model(
     >>> bool(np.all(same.predict(np.eye(3)) == model.predict(np.eye(3))))
     True
     """
-    from dpadapt.report import write_report
+    with open_destination(folder, force=force) as place:
+        return place.write(model, context=context, trusted=trusted)
 
-    target = check_destination(folder, force=force)
-    public = _without_secrets(model)
-    try:
-        tree, numbers = encode(public, trusted)
-        content = json.dumps(tree, allow_nan=False).encode()
-        decode(json.loads(content), numbers, trusted)  # what cannot be loaded is not saved
-    except ModelFolderError as error:
-        raise ModelFolderError(
-            f"this {type(model).__name__} does not fit into a model folder: {error}"
-        ) from None
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with new_folder(target) as new:
+
+@dataclass(frozen=True)
+class Destination:
+    """A place for a model folder: a draft beside it exists and is locked; see open_destination."""
+
+    target: Path
+    draft: Path
+    force: bool
+
+    def write(
+        self, model: Any, *, context: ReportContext | None = None, trusted: Collection[str] = ()
+    ) -> Path:
+        """Write a fitted model, its guarantee and its report, and put them in place, once."""
+        from dpadapt.report import write_report
+
+        public, new = _without_secrets(model), self.draft
+        try:
+            tree, numbers = encode(public, trusted)
+            content = json.dumps(tree, allow_nan=False).encode()
+            decode(json.loads(content), numbers, trusted)  # what cannot be loaded is not saved
+        except ModelFolderError as error:
+            raise ModelFolderError(
+                f"this {type(model).__name__} does not fit into a model folder: {error}"
+            ) from None
         write_file(new / _MODEL, content)
         write_file(new / _ARRAYS, numbers)
         write_report(public, new / _REPORT, context=context)
@@ -92,9 +108,50 @@ def save_model(
         files = {_MODEL: content, _ARRAYS: numbers, _REPORT: report}
         write_file(new / _GUARANTEE, seal(model.guarantee_, files))
         os.chmod(new, 0o755)
-        check_destination(target, force=force)  # again: somebody else may have written there
-        put_in_place(new, target)
-    return target
+        check_destination(self.target, force=self.force)  # somebody else may have written there
+        put_in_place(new, self.target)
+        return self.target
+
+
+@contextlib.contextmanager
+def open_destination(folder: str | os.PathLike[str], *, force: bool) -> Iterator[Destination]:
+    """Begin a model folder before there is a model: what the system refuses, it refuses now.
+
+    Parameters
+    ----------
+    folder, force
+        As for :func:`save_model`.
+
+    Yields
+    ------
+    Destination
+        Its ``write`` takes the model. Without that, nothing is left at the end.
+
+    Examples
+    --------
+    >>> with open_destination("no such folder/..", force=False):
+    ...     pass
+    Traceback (most recent call last):
+    ...
+    dpadapt.modelfolder.errors.ModelFolderError: no such folder/.. must end in a name for the \
+model folder.
+    """
+    target = check_destination(folder, force=force)
+    missing = [each for each in target.parents if not each.exists()]
+    with contextlib.ExitStack() as stack:
+        for parent in reversed(missing):
+            stack.callback(_remove_if_empty, parent)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            draft = stack.enter_context(new_folder(target))
+        except OSError as error:
+            raise ModelFolderError(f"{target} cannot be written: {error.strerror}.") from None
+        yield Destination(target, draft, force)
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def load_model(folder: str | os.PathLike[str], *, trusted: Collection[str] = ()) -> Any:
@@ -159,7 +216,14 @@ def check_destination(folder: str | os.PathLike[str], *, force: bool) -> Path:
 another place for the model.
     """
     target = Path(folder)
-    if target.is_symlink() or target.exists():
+    if target.name == "..":
+        raise ModelFolderError(f"{target} must end in a name for the model folder.")
+    try:
+        there = os.path.lexists(os.fspath(target)) or target.exists()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "no file can have this name"
+        raise ModelFolderError(f"{target} cannot be written: {reason}.") from None
+    if there:
         if not (target.is_dir() and _is_ours(target)):
             raise ModelFolderError(
                 f"{target} exists and is not a model folder; choose another place for the model."
@@ -187,8 +251,16 @@ def _check_listing(folder: Path) -> None:
 
 
 def _is_ours(folder: Path) -> bool:
-    names = {path.name for path in folder.iterdir()}
-    return not folder.is_symlink() and names <= set(_MOST) and _MODEL in names
+    """Whether a folder holds nothing but files of a model, one of them with our digests."""
+    try:
+        if folder.is_symlink() or not {path.name for path in folder.iterdir()} <= set(_MOST):
+            return False
+        if not all(stat.S_ISREG(path.lstat().st_mode) for path in folder.iterdir()):
+            return False
+        sealed = read_file(folder / _GUARANTEE, _MOST[_GUARANTEE])
+        return sealed_names(folder / _GUARANTEE, sealed) == set(_MOST) - {_GUARANTEE}
+    except (OSError, ModelFolderError):
+        return False
 
 
 def _without_secrets(model: Any) -> Any:
