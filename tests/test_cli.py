@@ -1,6 +1,7 @@
 """The command line: every command, and one clear line for everything that can go wrong."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from dpadapt import AdaptationPipeline
 from dpadapt._commands.features import NumberCells, TextCells
 from dpadapt._commands.tables import open_private
 from dpadapt.cli import app
@@ -384,3 +386,109 @@ def test_killed_half_way_leaves_no_model(here):
     assert not Path("model").exists()
     fit()
     load_model("model")
+
+
+def account(epsilon=9):
+    create = ("ledger", "create", "--ledger", "b.db", "--dataset", "p", "--delta", 1e-6)
+    run(*create, "--epsilon", epsilon)
+    return ("--ledger", "b.db", "--dataset", "p")
+
+
+def charges():
+    exported = json.loads(run("ledger", "export", "--ledger", "b.db", "--dataset", "p"))
+    return len(exported["charges"])
+
+
+def test_a_reader_that_goes_away_costs_no_model(here):
+    """The model is saved before anything is said of it, and to say it may fail."""
+    paid = account()
+    script = (
+        "import os\n"
+        "from dpadapt import AdaptationPipeline\n"
+        "whole = AdaptationPipeline.fit\n"
+        "def fit(self, *args, **kwargs):\n"
+        "    whole(self, *args, **kwargs)\n"
+        "    read, write = os.pipe()\n"
+        "    os.close(read)\n"
+        "    os.dup2(write, 1)\n"
+        "AdaptationPipeline.fit = fit\n"
+        "from dpadapt.cli import app\n"
+        "app()\n"
+    )
+    fitted = process(*FIT, *paid, "--out", "model", script=script)
+    _, told = fitted.communicate()
+    assert (fitted.returncode, charges()) == (0, 1), told
+    assert "The model is in model. The ledger was charged, which stands." in told
+    load_model("model")
+
+
+def test_a_model_that_was_paid_for_is_kept_somewhere(here, monkeypatch):
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    paid = account()
+    Path("elsewhere").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(here / "elsewhere"))
+    monkeypatch.setattr("dpadapt.modelfolder.Destination.write", full)
+    text = fit(*paid, code=1)
+    assert "could not be written to model, nor anywhere else" in text
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr("tempfile.tempdir", str(here / "elsewhere"))
+    monkeypatch.setattr("dpadapt._commands.fit.ReportContext", full)
+    text = fit(*paid, code=1)
+    assert "a charge stands" in text
+    assert "Error: model cannot be written: No space left on device" in text
+    kept = text.partition("it is kept in ")[2].partition(". ")[0]
+    load_model(kept.replace(" ", ""))
+    assert charges() == 2
+    assert not Path("model").exists()
+
+
+def test_a_fit_that_fails_after_the_charge_says_so(here, monkeypatch):
+    whole = AdaptationPipeline.fit
+
+    def interrupted(self, *args, **kwargs):
+        whole(self, *args, **kwargs)
+        raise RuntimeError(SENTINEL)
+
+    monkeypatch.setattr(AdaptationPipeline, "fit", interrupted)
+    text = fit(*account(), code=1)
+    assert "a charge stands whatever fails after it" in text
+    assert SENTINEL not in text
+    assert charges() == 1
+
+
+@pytest.mark.parametrize("out", ["nosuch/..", "x" * 250, "/proc/model"])
+def test_a_place_that_cannot_be_costs_nothing(here, out):
+    text = fit(*account(), out=out, code=1)
+    assert "must end in a name" in text or "cannot be written" in text
+    assert charges() == 0
+
+
+def test_nothing_is_written_into_a_model_folder_by_any_path(here):
+    fit()
+    Path("link").symlink_to("model")
+    Path("file.csv").symlink_to("model/model.json")
+    for out in ("link/report.html", "./model/../model/r.html", "file.csv"):
+        assert "sealed" in run("report", "--model", "model", "--out", out, code=2)
+    for model, out in (("model", "link/p.csv"), ("link", "model/p.csv"), ("model", "file.csv")):
+        what = ("predict", "--model", model, "--input", "public.csv", "--out", out)
+        assert "sealed" in run(*what, code=2)
+    load_model("model")
+
+
+def test_pipes_are_no_inputs(here):
+    """Reading one would wait for a writer for ever."""
+    fit()
+    Path("people").mkdir()
+    for name in ("pipe.csv", "pipe.json", "people/a.parquet"):
+        os.mkfifo(name)
+    words = "is a pipe or a device"
+    assert words in fit(public="pipe.csv", out="other", code=1)
+    assert words in fit(private="pipe.csv", out="other", code=1)
+    assert words in fit(private="people", out="other", code=1)
+    predict = ("predict", "--model", "model", "--out", "p.csv")
+    assert words in run(*predict, "--input", "pipe.csv", code=1)
+    assert words in run("report", "--model", "model", "--audit", "pipe.json", code=1)
+    assert words in run("agent", "--row", "pipe.json", "--epsilon", 1, "--state", "s", code=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -175,6 +176,7 @@ def predict(
     from dpadapt._commands.tables import TableError, read_table, write_table
     from dpadapt.modelfolder import load_model
 
+    _refuse_inside(out, model)
     fitted, rows = load_model(model, trusted=trust or ()), read_table(input)
     names = list(getattr(fitted, "feature_names_in_", rows.columns))
     if missing := [str(name) for name in names if name not in rows.columns]:
@@ -260,19 +262,18 @@ def report(
     if (ledger is None) != (dataset is None):
         raise typer.BadParameter("--ledger and --dataset belong together; give both or neither.")
     from dpadapt._commands.outputs import refuse_database
-
-    refuse_database(out, ledger)
+    from dpadapt._commands.tables import require_file
     from dpadapt.modelfolder import load_model
     from dpadapt.report import ReportContext, write_report
 
+    _refuse_inside(out, model)
     fitted = load_model(model, trusted=trust or ())
-    if out.absolute().parent == model.absolute():
-        raise typer.BadParameter("--out must not be inside the model folder, which is sealed.")
     state = _ledger(ledger).dataset(dataset) if ledger is not None else None
     tested = None
     if audit is not None:
         from dpadapt.audit.result import AuditResult
 
+        require_file(audit)
         tested = AuditResult.load(audit)
     write_report(fitted, out, context=ReportContext(ledger=state, audit=tested))
     say("guarantee", fitted.guarantee_.sentence)
@@ -387,6 +388,12 @@ def _say_checked(datasets: Any) -> None:
         )
     if not datasets:
         say_note("the ledger has no data sets yet; add one with `dpadapt ledger create`.")
+
+
+def _refuse_inside(out: Path, model: Path) -> None:
+    """Refuse to write into a model folder, by whatever path."""
+    if Path(os.path.realpath(out)).is_relative_to(os.path.realpath(model)):
+        raise typer.BadParameter("--out must not be inside the model folder, which is sealed.")
 
 
 def _ledger(location: Any) -> Any:

@@ -69,11 +69,12 @@ def answer_one(
 
 def read_row(path: Path, label: str | None, lines: BinaryIO) -> tuple[list[Any], Any]:
     """Cells of the row in the file's order, and its label; "-" is the first of ``lines``."""
-    from dpadapt._commands.tables import TableError
+    from dpadapt._commands.tables import TableError, require_file
 
     if str(path) == "-":
         text, kind = lines.readline().decode("utf-8", "replace"), ".json"
     else:
+        require_file(path)
         text, kind = path.read_text(encoding="utf-8", errors="replace"), path.suffix.lower()
     row = {".json": _json_row, ".csv": _csv_row}.get(kind, _no_row)(text)
     if row is None:

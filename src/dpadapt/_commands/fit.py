@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,16 +13,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt._commands.features import table_features
-from dpadapt._commands.screens import console, say, say_note
+from dpadapt._commands.screens import console, say, say_aside, say_note, told_if_it_can_be
 from dpadapt._commands.tables import TableError, open_private, read_public
 from dpadapt.discrepancy import AdaptationWarning, DiscrepancyRegressor
-from dpadapt.modelfolder import check_destination, save_model
+from dpadapt.modelfolder import Destination, ModelFolderError, open_destination, save_model
 from dpadapt.pipeline import AdaptationPipeline
-from dpadapt.privacy import Ledger, Private
+from dpadapt.privacy import Ledger, PrivacyError, Private
 from dpadapt.report import ReportContext
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from dpadapt.privacy.ledger import Account
 
 __all__ = ["Job", "fit_table"]
 
@@ -46,7 +51,21 @@ class Job:
 
 def fit_table(job: Job) -> None:
     """Fit, save and tell; whatever can be refused is refused before any budget is spent."""
-    check_destination(job.out, force=job.force)
+    with open_destination(job.out, force=job.force) as place:
+        model, state = _fitted(job, place)
+    charged = "" if job.ledger is None else " The ledger was charged, which stands."
+    with told_if_it_can_be(f"The model is in {job.out}.{charged}"):
+        _say_outcome(model)
+        say("guarantee", model.guarantee_.sentence, style="bold green")
+        if job.noise == "seeded":
+            say_note("the noise came from a seed: for tests only, do not release this model.")
+        if state is not None:
+            say("ledger", f"{state.name}: spent {state.spent():.4g}, left {state.left():.4g}.")
+        say("wrote", f"{job.out} (model.json, arrays.bin, guarantee.json, report.html)")
+
+
+def _fitted(job: Job, place: Destination) -> tuple[Any, Any]:
+    """Return the model, fitted and saved, and the state of the ledger."""
     features, labels = read_public(job.public, job.label)
     private = open_private(job.private)
     _check_columns(job, features, private)
@@ -63,26 +82,68 @@ def fit_table(job: Job) -> None:
         ),
     )
     _say_samples(job, features, private)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", AdaptationWarning)  # told below, in other words
+    with _charge_told(account), warnings.catch_warnings():
+        warnings.simplefilter("ignore", AdaptationWarning)  # told later, in other words
         model.fit(features, labels, private=private)
-    _say_outcome(model)
-    state = None if account is None else account.ledger.dataset(account.name)
-    context = ReportContext(
-        title=f"Privacy report: a model of {job.label}",
-        public_name=job.public.name,
-        private_name=job.private.name,
-        label=job.label,
-        ledger=state,
-        feature_scale=tuple(np.std(model.transformer_.transform(features), axis=0)),
-    )
-    save_model(model, job.out, context=context, force=job.force)
-    say("guarantee", model.guarantee_.sentence, style="bold green")
-    if job.noise == "seeded":
-        say_note("the noise came from a seed: for tests only, do not release this model.")
-    if state is not None:
-        say("ledger", f"{state.name}: spent {state.spent():.4g}, left {state.left():.4g}.")
-    say("wrote", f"{job.out} (model.json, arrays.bin, guarantee.json, report.html)")
+        return model, _saved(job, place, model, features, account)
+
+
+def _saved(
+    job: Job, place: Destination, model: Any, features: pd.DataFrame, account: Account | None
+) -> Any:
+    """Save a model that was paid for, elsewhere if it must be; return the ledger's state."""
+    try:
+        state = None if account is None else account.ledger.dataset(account.name)
+        context = ReportContext(
+            title=f"Privacy report: a model of {job.label}",
+            public_name=job.public.name,
+            private_name=job.private.name,
+            label=job.label,
+            ledger=state,
+            feature_scale=tuple(np.std(model.transformer_.transform(features), axis=0)),
+        )
+        place.write(model, context=context)
+    except BaseException as error:  # also an interrupt: the model was paid for
+        say_aside(f"The model could not be written to {job.out}{_kept(model)}.")
+        if isinstance(error, OSError):
+            raise ModelFolderError(f"{job.out} cannot be written: {error.strerror}.") from None
+        raise
+    return state
+
+
+def _kept(model: Any) -> str:
+    try:
+        kept = save_model(model, Path(tempfile.mkdtemp(prefix="dpadapt-")) / "model")
+    except Exception as error:
+        return f", nor anywhere else ({type(error).__name__}): it is lost"
+    return f"; it is kept in {kept}"
+
+
+@contextmanager
+def _charge_told(account: Account | None) -> Iterator[None]:
+    """If anything fails after a charge, say that the charge stands."""
+    before = 0 if account is None else len(account.ledger.charges(account.name))
+    try:
+        yield
+    except PrivacyError:
+        raise  # refused: nothing was charged
+    except BaseException:
+        _say_charge(account, before)
+        raise
+
+
+def _say_charge(account: Account | None, before: int) -> None:
+    if account is None:
+        return
+    try:
+        charged = len(account.ledger.charges(account.name)) > before
+    except Exception:  # the ledger cannot be read any more, so that nobody knows
+        charged = True
+    if charged:
+        say_aside(
+            f"The ledger was charged for {account.name}, and a charge stands whatever fails after "
+            "it. See `dpadapt ledger show`."
+        )
 
 
 def _check_columns(job: Job, features: pd.DataFrame, private: Private) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -22,7 +25,9 @@ __all__ = [
     "plain_errors",
     "results_table",
     "say",
+    "say_aside",
     "say_note",
+    "told_if_it_can_be",
 ]
 
 
@@ -30,7 +35,14 @@ def console(*, stderr: bool = False) -> Console:
     """Return a console on the present output."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False)
+    class Plain(Console):
+        def on_broken_pipe(self) -> None:
+            try:
+                super().on_broken_pipe()  # so that nothing fails once more at the end
+            except SystemExit:
+                raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE)) from None
+
+    return Plain(stderr=stderr, highlight=False)
 
 
 def say(title: str, text: str, style: str = "") -> None:
@@ -42,13 +54,31 @@ def say(title: str, text: str, style: str = "") -> None:
     grid = Table.grid(padding=(0, 1))
     grid.add_column(width=10, no_wrap=True)
     grid.add_column(overflow="fold")
-    grid.add_row(Text(title, style="bold"), Text(text, style=style))
+    grid.add_row(Text(title, style="bold"), Text(_printable(text), style=style))
     console().print(Padding(grid, (0, 0, 0, 1)))
 
 
 def say_note(text: str) -> None:
     """Print a line that needs attention."""
     say("note", text, style="yellow")
+
+
+def say_aside(text: str) -> None:
+    """Print a line on the standard error; that this fails stops nothing."""
+    from rich.text import Text
+
+    with suppress(OSError):
+        console(stderr=True).print(Text(_printable(text), style="yellow"), soft_wrap=True)
+
+
+@contextmanager
+def told_if_it_can_be(otherwise: str) -> Iterator[None]:
+    """Say what is done already: if nobody can read it any more, say ``otherwise`` aside."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError:
+        say_aside(f"The standard output cannot be written. {otherwise}")
 
 
 @contextmanager
@@ -76,9 +106,15 @@ def plain_errors() -> Iterator[None]:
 def _fail(text: str) -> None:
     from rich.text import Text
 
-    text = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
-    console(stderr=True).print(Text(f"Error: {text}", style="bold red"), soft_wrap=True)
+    line = Text(f"Error: {_printable(text)}", style="bold red")
+    with suppress(OSError):
+        console(stderr=True).print(line, soft_wrap=True)
     raise typer.Exit(1)
+
+
+def _printable(text: str) -> str:
+    """Text without what a terminal would obey."""
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def datasets_table(datasets: Sequence[Dataset]) -> Table:

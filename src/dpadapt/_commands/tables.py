@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,14 @@ from dpadapt.privacy import Private
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["TableError", "open_private", "read_public", "read_table", "write_table"]
+__all__ = [
+    "TableError",
+    "open_private",
+    "read_public",
+    "read_table",
+    "require_file",
+    "write_table",
+]
 
 # what stands for a missing cell in a CSV file, private or public: pandas's own list
 _NOTHING = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"}
@@ -27,7 +35,7 @@ def read_table(path: Path) -> pd.DataFrame:
     """Read a table that is not private: a CSV or Parquet file."""
     import pandas as pd
 
-    _require(path)
+    require_file(path)
     try:
         table = pd.read_csv(path) if _is_csv(path) else pd.read_parquet(path)
     except (ValueError, OSError) as error:
@@ -68,8 +76,10 @@ def open_private(path: Path) -> Private:
     changes its own row and no other; a cell cannot go over several lines.
     """
     if path.is_dir():
+        for each in path.glob("*.parquet"):
+            require_file(each)
         return Private.from_parquet(path)
-    _require(path)
+    require_file(path)
     if not _is_csv(path):
         try:
             return Private.from_parquet(path)
@@ -115,11 +125,16 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         table.to_parquet(path, index=False)
 
 
-def _require(path: Path) -> None:
-    if not path.exists():
-        raise TableError(f"there is no file {path}.")
-    if path.is_dir():
+def require_file(path: Path) -> None:
+    """Refuse what is no file on a disk: a pipe would wait for its writer, a device never end."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        raise TableError(f"there is no file {path}.") from None
+    if stat.S_ISDIR(mode):
         raise TableError(f"{path} is a folder, not a file.")
+    if not stat.S_ISREG(mode):
+        raise TableError(f"{path} is a pipe or a device; write its content to a file first.")
 
 
 def _is_csv(path: Path) -> bool:
