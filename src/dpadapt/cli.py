@@ -267,6 +267,7 @@ def report(
     from dpadapt.report import ReportContext, write_report
 
     _refuse_inside(out, model)
+    refuse_database(out, ledger)
     fitted = load_model(model, trusted=trust or ())
     state = _ledger(ledger).dataset(dataset) if ledger is not None else None
     tested = None
