@@ -20,6 +20,8 @@ labels and categories are compared by.
 *As a date* (:func:`date`): a point in time in microseconds, UTC, from a date or an ISO text of the
 years 1 to 9999; anything else is missing.
 
+*As a duration*, see :mod:`._times`.
+
 Two promises, which every function here keeps. *Total*: no value raises, warns, logs or prints.
 *Row-wise*: what a cell becomes depends on the cell and on the public kind of its column alone.
 What was lost before the cells came here (digits that a float32 does not hold, letters that a column

@@ -3,28 +3,32 @@
 The look comes from a public column: its type, its categories, the way it writes a text. A cell
 means what it means by itself (:mod:`._cells`), and then takes the look. Two types have no missing
 cell, whole numbers and flags: a cell that does not fit is said so, and as a float it is NaN.
+
+No library is left to find a type from the cells: the type is public, and always given. A type that
+cannot be given to any cell whatever is not used: its column holds objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._cells import Cells, cells_of, date, key, number, numbers_of, text
+from ._cells import Cells, cells_of, key, number, numbers_of, text
+from ._times import TIMES
 
 __all__ = ["KINDS", "Column", "Fits"]
 
-KINDS = ("number", "flag", "date", "text", "category", "object")
+KINDS = ("number", "flag", "date", "text", "category", "duration", "period", "object")
 Fits = NDArray[np.bool_] | None  # which cells the type of a column can hold; None: all
 _FLAGS, _TEXTS = (bool, np.bool_), (str, bytes)
 _WHOLE = (int, np.integer)
-_NO_MOMENT = np.datetime64("NaT", "us")
-_NANOSECONDS = (np.datetime64("1677-09-22", "us"), np.datetime64("2262-04-11", "us"))
+_DEEPEST, _MOST_CELLS = 64, 1 << 24  # of a list in a cell
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +37,7 @@ class Column:
 
     Parameters
     ----------
-    kind : {"number", "flag", "date", "text", "category", "object"}
+    kind : {"number", "flag", "date", "text", "category", "duration", "period", "object"}
         "object" is for what no other kind is: lists of numbers, and objects as they are.
     dtype : dtype, optional
         Type of the public column; None: float64, datetime64[us] or object.
@@ -68,11 +72,9 @@ class Column:
         missing = [cell for cell in cells if _is_missing(cell)]
         present = [cell for cell in cells if not _is_missing(cell)]
         kind = _kind(dtype, present)
-        if kind in ("text", "object") and "str" not in str(dtype):
-            dtype = np.dtype(object)
         return cls(
             kind,
-            dtype,
+            dtype if _holds_any_cell(kind, dtype) else np.dtype(object),
             _spelling(
                 {"category": getattr(dtype, "categories", ()), "text": present}.get(kind, ())
             ),
@@ -87,10 +89,29 @@ class Column:
         Whole numbers and flags have the public type only if ``strict``; then those that do not fit
         are the filler's, too.
         """
-        values = {"number": self._numbers, "flag": self._flags, "date": self._dates}.get(
-            self.kind, self._others
-        )
+        with np.errstate(all="ignore"):
+            try:
+                return self._look(cells, blank, strict)
+            except Exception:  # of some cells: those are missing, the others look as they always do
+                return self._look(self._without_failing(cells, strict), blank, strict)
+
+    def _look(self, cells: Cells, blank: Fits, strict: bool) -> tuple[Any, Fits]:
+        if _is_sparse(self.dtype):
+            return self._sparse(cells, blank, strict)
+        values = {"number": self._numbers, "flag": self._flags}.get(self.kind, self._others)
         return values(self._blanked(cells, blank), strict)
+
+    def _without_failing(self, cells: Cells, strict: bool) -> Cells:
+        """Cells without those that fail alone, found by halves."""
+        try:
+            self._look(cells, None, strict)
+        except Exception:
+            if len(cells) == 1:
+                return [None]
+            half = len(cells) // 2
+            halves = (cells[:half], cells[half:])
+            return [cell for part in halves for cell in self._without_failing(part, strict)]
+        return cells
 
     def _blanked(self, cells: Cells, blank: Fits) -> Cells:
         if blank is None:
@@ -112,9 +133,18 @@ class Column:
             return (values.astype(dtype) if plain else _extension(values, dtype)), None
         bounds = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
         above = float(int(bounds.max) + 1)
-        with np.errstate(all="ignore"):
-            fits = (values % 1 == 0) & (values >= float(bounds.min)) & (values < above)
+        fits = (values % 1 == 0) & (values >= float(bounds.min)) & (values < above)
         return self._gapless(values, fits, strict)
+
+    def _sparse(self, cells: Cells, blank: Fits, strict: bool) -> tuple[Any, Fits]:
+        """Cells of the type that is stored; those of a type with gaps are plain floats."""
+        import pandas as pd
+
+        stored = self.dtype.subtype
+        values, fits = replace(self, dtype=stored)._look(cells, blank, strict)
+        if values.dtype != stored:
+            return values, fits
+        return pd.arrays.SparseArray(values, dtype=self.dtype), fits
 
     def _flags(self, cells: Cells, strict: bool) -> tuple[Any, Fits]:
         values = numbers_of(cells)
@@ -134,29 +164,12 @@ class Column:
             return values, fits
         return np.where(fits, values, number(self.filler)).astype(self.dtype), fits
 
-    def _dates(self, cells: Cells, strict: bool) -> tuple[Any, Fits]:
-        if isinstance(cells, np.ndarray):
-            cells = [None] * len(cells)  # a number is no date
-        values = np.fromiter(map(date, cells), "M8[us]", len(cells))
-        if self.dtype is None:
-            return values, None
-        if "ns" in str(self.dtype):
-            first, last = _NANOSECONDS
-            values = np.where((values > first) & (values < last), values, _NO_MOMENT)
-        if isinstance(self.dtype, np.dtype):
-            return values.astype(self.dtype), None
-        import pandas as pd
-
-        zone = getattr(getattr(self.dtype, "pyarrow_dtype", self.dtype), "tz", None)
-        series = pd.Series(values)
-        if zone is not None:
-            series = series.dt.tz_localize("UTC")
-        return series.astype(self.dtype), None
-
     def _others(self, cells: Cells, strict: bool) -> tuple[Any, Fits]:
         listed: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) else cells
         if self.kind == "object":
-            return _objects([_as_it_is(cell) for cell in listed]), None
+            return _objects([_as_it_is(cell, count(), 0) for cell in listed]), None
+        if self.kind in TIMES:
+            return TIMES[self.kind](listed, self.dtype), None
         if self.kind == "category":
             return self._categories(listed), None
         return _texts([self._written(cell) for cell in listed], self.dtype), None
@@ -181,14 +194,29 @@ class Column:
 def _kind(dtype: Any, present: list[Any]) -> str:
     if hasattr(dtype, "categories"):
         return "category"
-    if dtype.kind in "biufM":
-        return {"b": "flag", "M": "date"}.get(dtype.kind, "number")
+    if dtype.kind in "biufMm":
+        return {"b": "flag", "M": "date", "m": "duration"}.get(dtype.kind, "number")
+    if hasattr(dtype, "freq"):
+        return "period"
     if all(isinstance(cell, _FLAGS) for cell in present) and present:
         return "flag"
     if all(not isinstance(cell, _TEXTS) and number(cell) == number(cell) for cell in present):
         return "number" if present else "text"
     plain = all(isinstance(cell, _TEXTS) or text(cell) is not None for cell in present)
     return "text" if plain else "object"
+
+
+def _holds_any_cell(kind: str, dtype: Any) -> bool:
+    """Whether a column of the kind can have the type, whatever its cells are."""
+    if _is_sparse(dtype):
+        return dtype.subtype.kind in "biufMm"
+    if kind == "text":
+        return str(dtype).split("[")[0] in ("str", "string", "large_string")
+    return kind != "object"
+
+
+def _is_sparse(dtype: Any) -> bool:
+    return hasattr(dtype, "subtype") and hasattr(dtype, "fill_value")
 
 
 def _spelling(cells: Iterable[Any]) -> Mapping[str, Any]:
@@ -230,11 +258,16 @@ def _extension(values: Any, dtype: Any) -> Any:
     return pd.Series(np.where(gaps, 0.0, values)).astype(dtype).mask(gaps)
 
 
-def _as_it_is(cell: Any) -> Any:
-    """A cell of no kind: lists hold what their cells mean, other objects are themselves."""
+def _as_it_is(cell: Any, seen: Iterator[int], depth: int) -> Any:
+    """A cell of no kind: lists hold what their cells mean, other objects are themselves.
+
+    Raises for a list without end.
+    """
+    if depth > _DEEPEST or next(seen) > _MOST_CELLS:
+        raise ValueError("a list is too deep or too long.")
     if isinstance(cell, np.ndarray) and cell.dtype.kind in "biuf":
         return np.add(cell, 0.0, dtype=np.float64, casting="unsafe")
     if isinstance(cell, (list, tuple, np.ndarray)):
-        return [_as_it_is(each) for each in cell]
+        return [_as_it_is(each, seen, depth + 1) for each in cell]
     found = number(cell)
     return found if found == found else text(cell) if isinstance(cell, _TEXTS) else cell

@@ -210,4 +210,5 @@ def _column(name: str, kind: str | Sequence[Any]) -> Column:
 def _indexed(values: Any, index: Any) -> Any:
     import pandas as pd
 
-    return pd.Series(values.array if hasattr(values, "array") else values, index=index)
+    array = values.array if hasattr(values, "array") else values
+    return pd.Series(array, index=index, dtype=array.dtype)  # or pandas would look for another
