@@ -19,6 +19,7 @@ from dpadapt.pipeline import _mapped
 from dpadapt.privacy import Cleaning, SecondMoment
 from dpadapt.privacy import schema as schema_module
 from dpadapt.privacy._columns import Column
+from dpadapt.privacy._tables import numbers
 from dpadapt.privacy._times import duration
 from dpadapt.privacy.gram import Gram
 from dpadapt.privacy.rows import _as_table
@@ -336,6 +337,38 @@ def test_one_meaning_for_one_duration():
     same = [dt.timedelta(days=7), pd.Timedelta(7, "D"), np.timedelta64(1, "W")]
     assert {duration(cell) for cell in same} == {np.timedelta64(7 * 86_400 * 10**6, "us")}
     assert all(np.isnat(duration(cell)) for cell in (7, "7 days", None, pd.NaT, dt.timedelta.max))
+
+
+# other containers
+
+
+class Masked(np.ma.MaskedArray):
+    """A masked array of one's own."""
+
+
+@pytest.mark.parametrize("mask", [[0, 0, 0], [0, 1, 0]])
+def test_a_masked_array_of_ones_own_is_a_masked_array(mask):
+    y = np.ma.masked_array([1.0, 2.0, 3.0], mask).view(Masked)
+    expected = np.where(mask, np.nan, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(numbers(y), expected)
+    assert Private(np.zeros((3, 1)), y).labelled
+    np.testing.assert_array_equal(numbers(_as_table(y[:, None]))[:, 0], expected)
+
+
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_a_masked_date_leaves_the_others_dates(unit):
+    days = np.array([["2020-01-01"], ["2020-01-02"]], dtype=f"M8[{unit}]")
+    schema = Schema.of(pd.DataFrame({"a": DATES}))
+    first = []
+    for masked in (False, True):
+        table = _as_table(np.ma.masked_array(days, [[False], [masked]]))
+        first.append(ReadBlock(table, schema).look()[0]["a"].iloc[0])
+    assert first == [pd.Timestamp("2020-01-01")] * 2
+
+
+def test_a_number_beside_a_text_is_the_same_number():
+    small = np.float32(0.1)
+    assert numbers([[small, 1.0]])[0, 0] == numbers([[small, "x"]])[0, 0] == float(small)
 
 
 # the scripts of the attack

@@ -45,12 +45,19 @@ def numbers(values: Any) -> FloatArray:
         fill(out, values)
         return out
     if not isinstance(values, np.ndarray):
-        return numbers(np.asarray(values)) if np.ndim(values) != 1 else numbers_of(cells_of(values))
-    if values.dtype.kind in "biufc" and type(values) is not np.ma.MaskedArray:
+        return numbers(_array(values)) if np.ndim(values) != 1 else numbers_of(cells_of(values))
+    if values.dtype.kind in "biufc" and not isinstance(values, np.ma.MaskedArray):
         cells = cells_of(values)
         assert isinstance(cells, np.ndarray)
         return cells
     return numbers_of(cells_of(values.ravel())).reshape(values.shape)
+
+
+def _array(values: Any) -> Any:
+    array = np.asarray(values)
+    if array.dtype.kind in "biufc" or array.ndim != 2 or not isinstance(values, (list, tuple)):
+        return array
+    return objects(values)  # numpy would write numbers as texts beside a text
 
 
 def fill(out: FloatArray, table: Table) -> None:

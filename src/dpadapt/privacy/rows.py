@@ -233,8 +233,7 @@ def _as_table(X: Any) -> Any:
     if isinstance(X, (list, tuple)):
         return objects(X)
     if isinstance(X, np.ma.MaskedArray) and X.dtype.names is None:
-        whole = np.ma.getmaskarray(X)
-        array = np.where(whole, np.array(None), X) if whole.any() else np.asarray(X)
+        array = _unmasked(X)
     else:
         array = np.asarray(X)
     if array.dtype.names is not None and array.ndim == 1:
@@ -244,6 +243,17 @@ def _as_table(X: Any) -> Any:
             f"X must have two dimensions, rows and columns; got {array.ndim}. "
             "One column of n values is X.reshape(-1, 1)."
         )
+    return array
+
+
+def _unmasked(X: Any) -> Any:
+    """Cells of a masked array as they are; None for one that is masked."""
+    array, masked = np.asarray(X), np.ma.getmaskarray(X)
+    if not masked.any() or array.ndim != 2:
+        return array
+    # numpy takes dates in nanoseconds for whole numbers when it makes objects of them
+    array = objects(array) if array.dtype.kind in "mM" else array.astype(object)
+    array[masked] = None
     return array
 
 
