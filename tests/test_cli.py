@@ -193,6 +193,7 @@ def test_nothing_is_written_over_a_ledger(here):
         assert words in " ".join(said.replace("\u2502", " ").split())
         run("report", "--model", "model", *account, "--out", out, code=2)
     run("report", "--model", "model", "--out", "b.db", code=2)
+    run("predict", "--model", "model", "--input", "new.csv", "--out", "b.db", code=2)
     assert [(here / name).read_bytes() for name in ("b.db", "other.db")] == before
     assert not (here / "b.db-journal").exists()
     (here / "p.json").write_text("an earlier one")

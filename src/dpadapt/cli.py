@@ -173,10 +173,12 @@ def predict(
     """
     import pandas as pd
 
+    from dpadapt._commands.outputs import refuse_database
     from dpadapt._commands.tables import TableError, read_table, write_table
     from dpadapt.modelfolder import load_model
 
     _refuse_inside(out, model)
+    refuse_database(out)
     fitted, rows = load_model(model, trusted=trust or ()), read_table(input)
     names = list(getattr(fitted, "feature_names_in_", rows.columns))
     if missing := [str(name) for name in names if name not in rows.columns]:
