@@ -79,7 +79,27 @@ def save_model(
 
 @dataclass(frozen=True)
 class Destination:
-    """A place for a model folder: a draft beside it exists and is locked; see open_destination."""
+    """A place for a model folder, with a draft beside it that exists and is locked.
+
+    Made by :func:`open_destination`.
+
+    Parameters
+    ----------
+    target : Path
+        Where the model folder will be.
+    draft : Path
+        Where it is written until it is complete.
+    force : bool
+        Whether it may replace a model folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     with open_destination(Path(parent) / "model", force=False) as place:
+    ...         place.draft.exists(), place.target.exists()
+    (True, False)
+    """
 
     target: Path
     draft: Path
@@ -219,7 +239,9 @@ another place for the model.
     if target.name == "..":
         raise ModelFolderError(f"{target} must end in a name for the model folder.")
     try:
-        there = os.path.lexists(os.fspath(target)) or target.exists()
+        there = target.lstat() is not None
+    except FileNotFoundError:
+        there = False
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no file can have this name"
         raise ModelFolderError(f"{target} cannot be written: {reason}.") from None
