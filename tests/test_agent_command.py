@@ -77,7 +77,7 @@ def test_the_state_is_required(row):
 
 def test_a_state_that_cannot_be_written(row):
     own = ("--row", row, "--label", "sick", "--epsilon", 1, "--state", "no/such/folder")
-    assert "No such file" in run(*own, code=1).output
+    assert "there is no file" in run(*own, code=1).output
 
 
 def test_a_larger_epsilon_is_refused(row):
@@ -126,7 +126,7 @@ def test_rows_from_files_and_from_the_first_line(tmp_path, kind):
         ("me.json", f"[{SECRET}]", (), "must be a .json file"),
         ("me.json", f"{SECRET}{{", (), "must be a .json file"),
         ("me.json", f'{{"a": {SECRET}}}', ("--label", "sick"), "has no column 'sick'"),
-        ("me.json", None, (), "No such file"),
+        ("me.json", None, (), "there is no file"),
     ],
 )
 def test_rows_that_are_none(tmp_path, name, text, more, said):

@@ -87,7 +87,9 @@ def _try(charge, account: Account, scale: float, label: str) -> int:  # type: ig
         return 3
     except BaseException as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        return 4 if "second name" in str(error) or "names (hard links)" in str(error) else 1
+        told = str(error)
+        names = ("second name", "names (hard links)", "mounted by itself")
+        return 4 if any(each in told for each in names) else 1
     return 0
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import text
 
 from dpadapt.privacy import LedgerError, gaussian_mu
 from dpadapt.privacy import _ledger_tables as tables
-from dpadapt.privacy._file_home import home_of, is_mounted
+from dpadapt.privacy._file_home import home_of, is_mounted, read_on_disk
 from dpadapt.privacy._ledger_records import chain, encode, genesis
 from dpadapt.privacy._ledger_sqlite import SqliteStore
 from dpadapt.privacy.events import Event, GaussianEvent, PureEvent
@@ -452,3 +452,16 @@ def test_rubbish_in_a_record_is_one_clear_error(path: Path, damaged: str) -> Non
         connection.execute("UPDATE dpadapt_dataset SET head = ?", (head,))
     with pytest.raises(LedgerError, match="charge 1 cannot be understood"):
         Ledger(path).adopt()
+
+
+def test_a_file_between_two_pages_of_a_commit_is_read_as_it_is(path: Path) -> None:
+    """The first page of a commit says how long the file will be, before it is that long."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("create table home (place text)")
+        connection.execute("insert into home values ('here')")
+        connection.execute("create table charges (text blob)")
+        connection.execute("insert into charges values (zeroblob(50000))")
+    os.truncate(path, path.stat().st_size - 3 * 4096)
+    with contextlib.closing(sqlite3.connect(path)) as plain, pytest.raises(sqlite3.DatabaseError):
+        plain.execute("select place from home").fetchone()
+    assert read_on_disk(path, "select place from home") == "here"

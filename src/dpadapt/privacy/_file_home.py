@@ -108,11 +108,15 @@ def journals(path: Path, name: str | None = None) -> list[Path]:
 def read_on_disk(path: Path, statement: str) -> Any:
     """First value of a statement on the file as it is, without looking at any journal.
 
-    SQLite itself reads: who opened and closed the file otherwise would drop its locks.
+    SQLite itself reads: who opened and closed the file otherwise would drop its locks. A commit
+    writes the first page, which says how long the file is, before the pages that make it so long:
+    without ``writable_schema`` a file in between, after a kill or beside another process, would be
+    taken for a damaged one.
     """
     real = Path(os.path.realpath(path))
     opened = sqlite3.connect(f"{real.as_uri()}?mode=ro&immutable=1", uri=True)
     with contextlib.closing(opened) as connection:
+        connection.execute("pragma writable_schema = on")  # of a connection that cannot write
         row = connection.execute(statement).fetchone()
     return None if row is None else row[0]
 
