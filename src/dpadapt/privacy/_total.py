@@ -74,35 +74,60 @@ def by_rows(call: Call, n_rows: int) -> tuple[Results | None, Chosen]:
     whole = _attempt(call, None)
     if whole is not None:
         return whole, np.zeros(n_rows, dtype=bool)
-    return _in_pieces(call, np.arange(n_rows))
+    everybody = np.arange(n_rows)
+    results, failed = _in_pieces(call, everybody, set())
+    if results is not None:
+        results = _again(call, everybody, results, failed)
+    return results, failed
 
 
-def _in_pieces(call: Call, places: Places) -> tuple[Results | None, Chosen]:
-    """Of places at which a call has failed."""
+def _in_pieces(call: Call, places: Places, sizes: set[int]) -> tuple[Results | None, Chosen]:
+    """Of places at which a call has failed; and of sizes that the function is known to take."""
     failed = np.ones(len(places), dtype=bool)
     if len(places) <= 1:
+        if 1 in sizes or not len(places):
+            return None, failed
         twice = _attempt(call, np.repeat(places, 2))  # a function may take no single row
-        if twice is None or not len(places):
+        if twice is None:
             return None, failed
         return tuple(None if each is None else each[:1] for each in twice), ~failed
-    size = next(size for size in _PIECES if size < len(places))
     results: Results | None = None
-    for start in range(0, len(places), size):
-        cut = slice(start, start + size)
+    for cut in _cuts(len(places)):
         part = _attempt(call, places[cut])
-        failed[cut] = False
         if part is None:
-            part, failed[cut] = _in_pieces(call, places[cut])
+            part, failed[cut] = _in_pieces(call, places[cut], sizes)
+        else:
+            failed[cut] = False
+            sizes.add(len(places[cut]))
         if part is not None:
             if results is None:
                 results = tuple(_room(each, len(places)) for each in part)
-            for room, each in zip(results, part, strict=True):
-                if room is not None:
-                    room[cut] = each
-    if failed.any() and not failed.all():
-        again = _attempt(call, _filled(places, failed))
-        return (results if again is None else again), failed
+            _write(results, cut, part)
     return results, failed
+
+
+def _again(call: Call, places: Places, results: Results, failed: Chosen) -> Results:
+    """Replace what was computed in a smaller piece because a row in the larger one fails."""
+    if failed.all() or not failed.any():
+        return results
+    found = _attempt(call, _filled(places, failed))
+    if found is not None:
+        return tuple(found)
+    for cut in _cuts(len(places)):
+        part = tuple(None if each is None else each[cut] for each in results)
+        _write(results, cut, _again(call, places[cut], part, failed[cut]))
+    return results
+
+
+def _cuts(rows: int) -> list[slice]:
+    size = next(size for size in _PIECES if size < rows)
+    return [slice(start, start + size) for start in range(0, rows, size)]
+
+
+def _write(results: Results, cut: slice, part: Results) -> None:
+    for room, each in zip(results, part, strict=True):
+        if room is not None:
+            room[cut] = each
 
 
 def _filled(places: Places, failed: Chosen) -> Places:
