@@ -77,7 +77,7 @@ def test_the_state_is_required(row):
 
 def test_a_state_that_cannot_be_written(row):
     own = ("--row", row, "--label", "sick", "--epsilon", 1, "--state", "no/such/folder")
-    assert "there is no file" in run(*own, code=1).output
+    assert "No such file" in run(*own, code=1).output
 
 
 def test_a_larger_epsilon_is_refused(row):
