@@ -54,8 +54,7 @@ TEMPLATES = [
     "agent --row row.csv --label sick --epsilon 1",
     "agent --row - --label sick --epsilon 1",
     "demo --out demo --runs 2",
-    "reproduce 000 --list",
-    "reproduce 001 --figure table-1 --quick --jobs 2 --repeats 2 --out again",
+    "audit --public public.csv --label y --epsilon 1 --delta 1e-6 --runs 10 --out audit",
     "--version",
     "fit --help",
 ]
@@ -105,15 +104,12 @@ def make_files(folder: Path) -> None:
 
 
 def quiet() -> None:
-    """Leave out what takes long and reads no file: pictures, the demo, the papers."""
-    import dpadapt._commands.reproduce
-
+    """Leave out what takes long and reads no file: pictures and the demo."""
     import dpadapt._commands.demo
     import dpadapt.report.figures
 
     dpadapt.report.figures.as_data_uri = lambda figure: "data:,"
     dpadapt._commands.demo.show_demo = lambda out, runs: None
-    dpadapt._commands.reproduce.reproduce_paper = lambda *args, **options: None
 
 
 def mutated_line(draw: random.Random) -> list[str]:
