@@ -70,7 +70,7 @@ def _serve(programs: Path, folder: Path) -> Iterator[str]:
     control = programs / "pg_ctl"
     run(control, "-D", data, "-l", folder / "log", "-o", options, "-w", "start")
     try:
-        yield f"postgresql://dpadapt:{PASSWORD}@/postgres?host={folder}"
+        yield f"postgresql://dpadapt:{PASSWORD}@/postgres?host={folder}&connect_timeout=600"
     finally:
         run(control, "-D", data, "-m", "immediate", "-w", "stop")
 
