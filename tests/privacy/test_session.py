@@ -754,3 +754,22 @@ def test_a_file_and_an_array_hide_the_same(tmp_path):
             values.append(session.hide(MOMENT, "train")._value)
     assert np.allclose(values[0], values[1], rtol=1e-14)
     assert np.allclose(values[0], values[2], rtol=1e-14)
+
+
+def test_what_a_row_map_raises_is_withheld(private):
+    class Tells(Cleaning):
+        def __call__(self, table, labels=None):
+            raise RuntimeError(f"the row is {SECRET}")
+
+    def hide_mean(session):
+        mean = Mean()
+        mean.cleaning = Tells(radius=1.0)
+        return session.hide(mean)
+
+    with opened(private) as session:
+        for hide in (lambda: session.hide_rows(Tells(radius=1.0)), lambda: hide_mean(session)):
+            with pytest.raises(PrivacyError, match="withheld") as caught:
+                hide()
+            assert str(SECRET) not in str(caught.value)
+            assert caught.value.__cause__ is None
+            assert caught.value.__context__ is None

@@ -237,11 +237,18 @@ class Session(DrawnSession):
         self._needs_replace_one("a table of rows")
         self._check_part(part)
         self._check_sum("rows", lambda: cleaning.radius)
-        query = AllRows(cleaning)
+        query, failure = AllRows(cleaning), None
         with quiet():
-            blocks = [
-                X if y is None else np.column_stack([X, y]) for X, y in self._part(query, part)
-            ]
+            try:
+                blocks = [
+                    X if y is None else np.column_stack([X, y]) for X, y in self._part(query, part)
+                ]
+            except (PrivacyError, *LET_THROUGH):
+                raise
+            except BaseException as error:
+                failure = unreadable(error)
+            if failure is not None:  # out here, so that it does not carry the first error along
+                raise failure
             value = _finite(np.concatenate(blocks) if blocks else np.zeros((0, self.n_columns)))
             value.flags.writeable = False  # too large to hand out copies of it
         self._bounds.update({"radius (rows)": cleaning.radius})
