@@ -6,14 +6,16 @@ With the predictor comes a differential-privacy guarantee that is computed from 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .privacy import Agents, BudgetExceeded, Guarantee, PrivacyError, Private, Schema
-
 if TYPE_CHECKING:
+    from .auto import AutoClassifier, AutoRegressor
     from .discrepancy import DiscrepancyRegressor
+    from .evaluation import evaluate
     from .hybrid import HybridTilt, SubsampleTestReweigh
     from .kernels import InteractivePredictor, KernelClassifier, KernelRegressor
     from .mixing import AdaMixClassifier, NoisyGDClassifier
+    from .modelfolder import load_model, save_model
     from .pipeline import AdaptationPipeline
+    from .privacy import Agents, BudgetExceeded, Guarantee, PrivacyError, Private, Schema
     from .reweighting import ReweightingClassifier, ReweightingRegressor
 
 __version__ = "0.1.0"
@@ -22,6 +24,8 @@ __all__ = [
     "AdaMixClassifier",
     "AdaptationPipeline",
     "Agents",
+    "AutoClassifier",
+    "AutoRegressor",
     "BudgetExceeded",
     "DiscrepancyRegressor",
     "Guarantee",
@@ -36,25 +40,39 @@ __all__ = [
     "ReweightingRegressor",
     "Schema",
     "SubsampleTestReweigh",
+    "evaluate",
+    "load_model",
+    "save_model",
 ]
 
 _WHERE = {
     "AdaMixClassifier": ".mixing",
     "AdaptationPipeline": ".pipeline",
+    "Agents": ".privacy",
+    "AutoClassifier": ".auto",
+    "AutoRegressor": ".auto",
+    "BudgetExceeded": ".privacy",
     "DiscrepancyRegressor": ".discrepancy",
+    "Guarantee": ".privacy",
     "HybridTilt": ".hybrid",
     "InteractivePredictor": ".kernels",
     "KernelClassifier": ".kernels",
     "KernelRegressor": ".kernels",
     "NoisyGDClassifier": ".mixing",
+    "PrivacyError": ".privacy",
+    "Private": ".privacy",
     "ReweightingClassifier": ".reweighting",
     "ReweightingRegressor": ".reweighting",
+    "Schema": ".privacy",
     "SubsampleTestReweigh": ".hybrid",
+    "evaluate": ".evaluation",
+    "load_model": ".modelfolder",
+    "save_model": ".modelfolder",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Import estimators, and with them scikit-learn and pandas, only when they are asked for."""
+    """Import what is asked for, and with it scikit-learn and pandas, only then."""
     if name in _WHERE:
         return getattr(import_module(_WHERE[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
+from dpadapt._constraints import Fraction, Like, Null, OneOf, Positive, Table, check_value
 from dpadapt._linear import class_labels
 from dpadapt.privacy import Guarantee, Private
-from dpadapt.privacy import _validate as validate
 
 __all__ = [
+    "SESSION",
     "GuaranteeWarning",
     "aligned_private",
     "check_private",
@@ -24,9 +25,27 @@ __all__ = [
     "warn_of_printed",
 ]
 
+SESSION: Table = {
+    "epsilon": [
+        Positive(
+            advice="Smaller means more private; 1.0 is a common choice. For a model without "
+            "privacy, pass the rows as public data."
+        )
+    ],
+    "delta": [
+        Fraction(advice="A common choice is 1e-6, well below one over the number of private rows.")
+    ],
+    "noise": [OneOf("secure", "seeded", "exact")],
+    "ledger": [
+        Like("be an account, as in Ledger('budget.db').account('patients')", "charge"),
+        Null(),
+    ],
+}
+"""What the parameters of a session may be."""
+
 
 class GuaranteeWarning(UserWarning):
-    """A paper's printed constants give less privacy than was asked for."""
+    """A guarantee is weaker than it looks: by its numbers, its uses or a paper's constants."""
 
 
 def session_options(estimator: Any) -> dict[str, Any]:
@@ -42,22 +61,19 @@ def session_options(estimator: Any) -> dict[str, Any]:
     ValueError: epsilon must be a positive, finite number; got 0. Smaller means more private; \
 1.0 is a common choice. For a model without privacy, pass the rows as public data.
     """
-    validate.choice("noise", estimator.noise, ("secure", "seeded", "exact"))
-    if estimator.ledger is not None and not hasattr(estimator.ledger, "charge"):
-        raise TypeError(
-            f"ledger must be an account, as in Ledger('budget.db').account('patients'); got "
-            f"{type(estimator.ledger).__name__}."
-        )
+    for name, allowed in SESSION.items():
+        check_value(name, getattr(estimator, name), allowed)
     seed = estimator.random_state
     if seed is not None and not isinstance(seed, int):
         seed = int(check_random_state(seed).randint(2**31))
-    return {
-        "epsilon": validate.epsilon(estimator.epsilon),
-        "delta": validate.delta(estimator.delta),
+    options = {
+        "epsilon": float(estimator.epsilon),
+        "delta": float(estimator.delta),
         "noise": estimator.noise,
         "random_state": seed,
         "ledger": estimator.ledger,
     }
+    return options | ({"relation": estimator.relation} if hasattr(estimator, "relation") else {})
 
 
 def aligned_private(
@@ -95,12 +111,12 @@ def check_private(private: Any) -> None:
     Traceback (most recent call last):
     ...
     TypeError: private must be a dpadapt.Private; got list. Wrap the private rows: \
-Private(X_private).
+Private(X_private), or with their labels Private(X_private, y_private).
     """
     if not isinstance(private, Private):
         raise TypeError(
             f"private must be a dpadapt.Private; got {type(private).__name__}. Wrap the private "
-            "rows: Private(X_private)."
+            "rows: Private(X_private), or with their labels Private(X_private, y_private)."
         )
 
 

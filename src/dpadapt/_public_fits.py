@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
-__all__ = ["fit_logistic", "fit_ridge"]
+from dpadapt._checks import public_scaling
+
+__all__ = ["PublicRidge", "fit_logistic", "fit_ridge", "public_ridge"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -19,15 +21,50 @@ _CUT = 0.7  # part of the rows that a candidate C is fitted to
 _FEW = 100  # rows; with fewer, C is 1
 
 
-def fit_ridge(rows: Array, targets: Array, weights: Array | None = None) -> Array:
-    """Ridge with its strength by leave-one-out; the constant is not penalised."""
+class PublicRidge(NamedTuple):
+    """A ridge regression of public rows.
+
+    Attributes
+    ----------
+    coefficients : ndarray of shape (d + 1, k)
+        The constant is the last row.
+    strength : float
+        The penalty that leave-one-out chose, on the sum of squared errors and for standardised
+        columns.
+    """
+
+    coefficients: Array
+    strength: float
+
+
+def public_ridge(rows: Array, targets: Array, weights: Array | None = None) -> PublicRidge:
+    """Ridge with its strength by leave-one-out; the constant is not penalised.
+
+    The penalty is on standardised columns, so that the model does not depend on their units: every
+    method starts from the same one.
+
+    Examples
+    --------
+    >>> rows = np.column_stack([np.arange(9.0), np.ones(9)])
+    >>> found = public_ridge(rows, rows[:, :1])
+    >>> found.coefficients.round(3).ravel(), found.strength
+    (array([1., 0.]), 0.001)
+    """
     if len(rows) < 2:  # nothing to leave out
         out = np.zeros((rows.shape[1], targets.shape[1]))
         out[-1] = targets[0]
-        return out
+        return PublicRidge(out, float(_STRENGTHS[0]))
+    center, scale = public_scaling(rows[:, :-1])
     model = RidgeCV(alphas=_STRENGTHS)
-    model.fit(rows[:, :-1], targets, sample_weight=weights)
-    return np.vstack([np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_)])
+    model.fit((rows[:, :-1] - center) / scale, targets, sample_weight=weights)
+    slopes = np.atleast_2d(model.coef_).T / scale[:, None]
+    found = np.vstack([slopes, np.atleast_1d(model.intercept_) - center @ slopes])
+    return PublicRidge(found, float(model.alpha_))
+
+
+def fit_ridge(rows: Array, targets: Array, weights: Array | None = None) -> Array:
+    """Coefficients of :func:`public_ridge`."""
+    return public_ridge(rows, targets, weights).coefficients
 
 
 def fit_logistic(rows: Array, codes: Codes, classes: int, weights: Array | None = None) -> Array:

@@ -1,0 +1,126 @@
+"""Warnings of a fit that is allowed and hardly meant: public facts only, and never private cells.
+
+They are told where private rows are used, so that a model of public rows is as quiet as any other.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ._checks import GuaranteeWarning
+from .privacy import Guarantee, Private
+
+__all__ = ["CautionWarning", "budget_cautions", "caution", "earlier_events", "with_total"]
+
+_MUCH = 10.0  # an epsilon above it promises next to nothing
+_FEW_ROWS = 30
+
+
+class CautionWarning(UserWarning):
+    """A fit that is allowed and hardly meant."""
+
+
+def caution(problem: Any, sample: Private, options: dict[str, Any]) -> None:
+    """Warn of budgets and of tables with which a fit cannot mean much.
+
+    Parameters
+    ----------
+    problem : object
+        Public rows ``X`` and ``labels``, where it has them.
+    sample : Private
+    options : dict
+        Of a session: epsilon, delta, relation.
+
+    Examples
+    --------
+    >>> from dpadapt.base import Problem
+    >>> problem = Problem(np.zeros((40, 2)), np.arange(40.0))
+    >>> caution(problem, Private(np.zeros((90, 2))), {"epsilon": 1.0, "delta": 1e-6})
+    """
+    secret = options.get("relation") == "add-remove"  # then so is the number of rows
+    rows = None if secret else sample.n_rows
+    for text in budget_cautions(options["epsilon"], options["delta"], rows):
+        _tell(text)
+    X, labels = getattr(problem, "X", None), getattr(problem, "labels", None)
+    if labels is not None and len(labels) > 1 and np.ptp(np.asarray(labels, dtype=float)) == 0:
+        _tell("all public labels are the same: there is nothing to learn from public rows.")
+    if X is not None and 0 < X.shape[0] < X.shape[1]:
+        _tell(
+            f"there are {X.shape[0]} public rows for {X.shape[1]} columns; bounds and scales come "
+            "from them, and will be poor."
+        )
+
+
+def budget_cautions(epsilon: float, delta: float, rows: int | None) -> list[str]:
+    """What is odd about a budget for so many private rows, in sentences.
+
+    Examples
+    --------
+    >>> budget_cautions(1.0, 1e-6, 5)
+    ['there are 5 private rows; with so few, the noise says more than they do.']
+    """
+    told = []
+    if epsilon > _MUCH:
+        told.append(
+            f"epsilon {epsilon:.4g} promises next to nothing: one person may change the odds by a "
+            f"factor of e^{epsilon:.4g}. Usual choices are 10 and below."
+        )
+    if rows and delta >= 1 / rows:
+        told.append(
+            f"delta {delta:.4g} is not below one over the number of private rows ({rows}): the "
+            "guarantee would allow to publish the row of one person. Choose 1e-6, or far below "
+            f"{1 / rows:.2g}."
+        )
+    if rows and rows < _FEW_ROWS:
+        told.append(
+            f"there are {rows} private rows; with so few, the noise says more than they do."
+        )
+    return told
+
+
+def earlier_events(private: Any, delta: float) -> tuple[Any, ...]:
+    """Everything that was charged on private rows before, in this process.
+
+    Examples
+    --------
+    >>> earlier_events(Private([[1.0]]), 1e-6), earlier_events(None, 1e-6)
+    ((), ())
+    """
+    return private.spent(delta).events if isinstance(private, Private) else ()
+
+
+def with_total(guarantee: Guarantee, earlier: tuple[Any, ...]) -> Guarantee:
+    """Say what this fit and earlier ones on the same private rows have cost together.
+
+    It is warned of, and stands among the caveats of the guarantee.
+
+    Examples
+    --------
+    >>> with_total(Guarantee(), ()).caveats
+    ()
+    """
+    if not guarantee.events or not earlier:
+        return guarantee
+    events = (*earlier, *guarantee.events)
+    text = "These private rows were used before in this process; "
+    if len({event.relation for event in events}) > 1:
+        text += "some uses compare other samples than others, and no epsilon covers them all."
+    else:
+        total = Guarantee(events, guarantee.delta, guarantee.noise)
+        text += (
+            f"all uses together have cost epsilon {total.epsilon:.4g} at delta {total.delta:.3g}."
+        )
+    _tell(
+        f"{text} Whoever is shown more than one of the results must be told this. A ledger "
+        "keeps it across processes.",
+        GuaranteeWarning,
+    )
+    return replace(guarantee, caveats=(*guarantee.caveats, text))
+
+
+def _tell(text: str, kind: type[Warning] = CautionWarning) -> None:
+    warnings.warn(text, kind, stacklevel=5)

@@ -1,0 +1,75 @@
+"""Public tables that are no numbers: which columns, and what takes them as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+__all__ = ["words_for_tables"]
+
+_TEXTS = "could not convert string to float"
+_CURE = (
+    "AutoRegressor and AutoClassifier take tables as they are; before others, put "
+    "dpadapt.features.table_features into an AdaptationPipeline."
+)
+
+
+@contextmanager
+def words_for_tables(X: Any, y: Any, *, numbers: bool) -> Iterator[None]:
+    """Say of public rows that are texts, or have gaps, where that is and what to do.
+
+    Parameters
+    ----------
+    X, y : table and labels
+        Public.
+    numbers : bool
+        Whether labels must be numbers.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> with words_for_tables(pd.DataFrame({"town": ["A"]}), [1.0], numbers=True):
+    ...     float("A")
+    Traceback (most recent call last):
+    ...
+    ValueError: X: the column town holds texts, and numbers are needed here. AutoRegressor and \
+AutoClassifier take tables as they are; before others, put dpadapt.features.table_features into \
+an AdaptationPipeline.
+    """
+    try:
+        yield
+    except ValueError as error:
+        first = str(error).partition("\n")[0]
+        if _TEXTS in first:
+            raise ValueError(_of_texts(X, y, numbers) or str(error)) from None
+        if "contains NaN" in first and "X" in first:
+            raise ValueError(f"{first} {_CURE}") from None
+        raise
+
+
+def _of_texts(X: Any, y: Any, numbers: bool) -> str:
+    columns = [str(name) for name in getattr(X, "columns", ()) if not _is_numeric(X[name])]
+    if columns:
+        listed = ", ".join(columns[:5]) + (" and others" if len(columns) > 5 else "")
+        many = len(columns) > 1
+        return (
+            f"X: the column{'s' * many} {listed} hold{'s' * (not many)} texts, and numbers are "
+            f"needed here. {_CURE}"
+        )
+    if numbers and not _is_numeric(y):
+        return (
+            "y holds texts, and this predicts numbers; for classes there are AutoClassifier and "
+            "ReweightingClassifier."
+        )
+    return ""
+
+
+def _is_numeric(values: Any) -> bool:
+    import numpy as np
+
+    try:
+        np.asarray(values, dtype=np.float64)
+    except (ValueError, TypeError):
+        return False
+    return True

@@ -1,0 +1,10 @@
+"""Types that every part of the library uses."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["FloatArray"]
+
+FloatArray = NDArray[np.float64]

@@ -1,0 +1,134 @@
+"""Argument checks whose message names the argument and says what to do.
+
+Every check here looks at public facts only: configuration, sizes, bounds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def positive(name: str, value: Any) -> float:
+    """Return ``value`` as a float, or say that it must be positive and finite.
+
+    Examples
+    --------
+    >>> positive("radius", 2)
+    2.0
+    >>> positive("radius", -1)
+    Traceback (most recent call last):
+    ...
+    ValueError: radius must be a positive, finite number; got -1.
+    """
+    if not _is_number(value) or not (0 < float(value) < math.inf):
+        raise ValueError(f"{name} must be a positive, finite number; got {value!r}.")
+    return float(value)
+
+
+def non_negative(name: str, value: Any) -> float:
+    """Return ``value`` as a float, or say that it must be zero or more and finite."""
+    if not _is_number(value) or not (0 <= float(value) < math.inf):
+        raise ValueError(f"{name} must be a finite number, zero or more; got {value!r}.")
+    return float(value)
+
+
+def epsilon(value: Any) -> float:
+    """Check a target epsilon.
+
+    Examples
+    --------
+    >>> epsilon(float("inf"))
+    Traceback (most recent call last):
+    ...
+    ValueError: epsilon must be a positive, finite number; got inf. Smaller means more private; \
+1.0 is a common choice. For a model without privacy, pass the rows as public data.
+    """
+    try:
+        return positive("epsilon", value)
+    except ValueError as error:
+        raise ValueError(
+            f"{error} Smaller means more private; 1.0 is a common choice. For a model without "
+            "privacy, pass the rows as public data."
+        ) from None
+
+
+def delta(value: Any, *, allow_zero: bool = False) -> float:
+    """Check a target delta: strictly between 0 and 1 (0 itself for pure mechanisms only).
+
+    Examples
+    --------
+    >>> delta(1e-6)
+    1e-06
+    >>> delta(1)
+    Traceback (most recent call last):
+    ...
+    ValueError: delta must lie strictly between 0 and 1; got 1. A common choice is 1e-6, well \
+below one over the number of private rows.
+    """
+    inside = _is_number(value) and (0 < float(value) < 1 or (allow_zero and float(value) == 0))
+    if not inside:
+        raise ValueError(
+            f"delta must lie strictly between 0 and 1; got {value!r}. A common choice is 1e-6, "
+            "well below one over the number of private rows."
+        )
+    return float(value)
+
+
+def count(name: str, value: Any, *, least: int = 1) -> int:
+    """Return ``value`` as an int, or say that it must be a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}.")
+    return int(value)
+
+
+def fraction(name: str, value: Any) -> float:
+    """Return ``value`` as a float strictly between 0 and 1."""
+    if not _is_number(value) or not (0 < float(value) < 1):
+        raise ValueError(f"{name} must lie strictly between 0 and 1; got {value!r}.")
+    return float(value)
+
+
+def share(name: str, value: Any) -> float:
+    """Return ``value`` as a float above 0 and at most 1."""
+    if not _is_number(value) or not (0 < float(value) <= 1):
+        raise ValueError(f"{name} must be above 0 and at most 1; got {value!r}.")
+    return float(value)
+
+
+def choice(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Return ``value``, or list the allowed strings."""
+    if value not in allowed:
+        listed = ", ".join(repr(option) for option in allowed)
+        raise ValueError(f"{name} must be {'one of ' * (len(allowed) > 1)}{listed}; got {value!r}.")
+    return str(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def plain_numbers(value: Any) -> None:
+    """Turn numpy's numbers in the fields of a statistic, and of its parts, into Python's own.
+
+    Those of few bits wrap around: np.uint8(255) ** 2 is 1, and no bound at all.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning
+    >>> cleaning = Cleaning(radius=np.uint8(255))
+    >>> plain_numbers(cleaning)
+    >>> cleaning.radius**2
+    65025
+    """
+    for field in dataclasses.fields(value) if dataclasses.is_dataclass(value) else ():
+        held = getattr(value, field.name)
+        if isinstance(held, np.generic) and held.dtype.kind in "iuf":
+            number = float(held) if held.dtype.kind == "f" else int(held)
+            object.__setattr__(value, field.name, number)
+        elif not isinstance(held, type):
+            plain_numbers(held)

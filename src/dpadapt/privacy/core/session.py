@@ -1,0 +1,300 @@
+"""A session: one budget, one event log, one noise source on one private sample.
+
+``hide`` computes statistics that nobody can look at, ``derive`` something from them that is hidden
+too. ``plan`` calibrates all noise, charges for it (durably, if there is a ledger) and hands out
+grants by name. ``release`` trades a grant and a hidden value for a released one. The session knows
+no statistic and no mechanism by name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any, Self
+
+from dpadapt._types import FloatArray
+
+from ... import _validate
+from ..accounting.events import Event, ParallelEvent, Relation
+from ..rows.sources import RowSource
+from ..shown import delta_caveat, printed_caveat
+from .errors import PrivacyError
+from .guarantee import Guarantee
+from .hidden import Hidden, Part, claimed, finite
+from .home import Home
+from .mechanism import Grant, Mechanism
+from .noise import NoiseSource
+from .pricing import Budget, calibrated, priced
+from .quiet import muted, withheld
+from .sample import Progress, Sample
+from .statistic import Statistic
+
+__all__ = ["Session"]
+
+
+class Session:
+    """One budget spent on one private sample; made by :meth:`dpadapt.Private.open`.
+
+    It works in the process that opened it, and refuses every other (a forked one, say).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from dpadapt.privacy import Cleaning, Private, SecondMoment, SymmetricGaussian
+    >>> private = Private(np.random.default_rng(0).normal(size=(1000, 2)))
+    >>> with private.open(epsilon=1.0, delta=1e-6) as session:
+    ...     moment = session.hide(SecondMoment(Cleaning(radius=3.0)))
+    ...     grants = session.plan(moment=SymmetricGaussian.of(moment))
+    ...     noisy = session.release(grants.moment, moment)
+    >>> noisy.shape
+    (2, 2)
+    >>> round(session.guarantee.epsilon, 6)
+    1.0
+    """
+
+    def __init__(
+        self,
+        rows: RowSource,
+        *,
+        epsilon: float,
+        delta: float,
+        relation: Relation,
+        source: NoiseSource,
+        budgets: Sequence[Budget],
+        label: str,
+        progress: Progress | None,
+    ) -> None:
+        self.epsilon = _validate.epsilon(epsilon)
+        self.delta = _validate.delta(delta, allow_zero=True)
+        _validate.choice("relation", relation, ("replace-one", "add-remove"))
+        self.relation, self._people, self._stated = relation, rows.people, rows.relation(relation)
+        self._home, self._held, self.n_columns = Home("the session"), [rows], rows.n_columns
+        self._source, self._budgets, self._label = source, budgets, label
+        # under add-remove neither the guarantee nor a progress bar may tell how many rows there are
+        counted = relation == "replace-one"
+        self._samples = {"all": Sample(self._held, self._home, relation)}
+        self._samples["all"].progress = progress if counted else None
+        self._bounds: dict[str, float] = rows.sizes() if counted else {}
+        self._events: tuple[Event, ...] | None = None
+        self._printed = False  # whether the noise is a paper's, and may give more than was asked
+        self._count = Lock()  # of threads that would use a grant, or plan, at the same time
+        self._left: dict[Grant, float | Fraction] = {}  # what each grant still buys
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.clear()
+        for sample in self._samples.values():
+            sample.forget()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a session cannot be copied or pickled.")
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows; a secret under add-remove."""
+        if self.relation == "add-remove":
+            raise PrivacyError(
+                "under relation='add-remove' the number of rows is a secret; take a public guess, "
+                "or release a noisy count."
+            )
+        return self._samples["all"].n_rows
+
+    def split(self, holdout: float) -> None:
+        """Set a fraction of the rows aside, by public position, evenly through the sample.
+
+        A changed row lies in one part only: the two parts cost the larger of the two, not the sum.
+        """
+        whole = self._samples["all"]
+        whole.needs_replace_one("split")  # without its row, later rows would change parts
+        if self._events is not None or len(self._samples) > 1:
+            raise PrivacyError("split comes first, once: before plan and before hide.")
+        share, facts = _validate.fraction("holdout", holdout), (self._held, self._home)
+        for part in ("train", "holdout"):
+            self._samples[part] = Sample(*facts, self.relation, part, share, whole.progress)
+
+    def size(self, part: Part = "all") -> int:
+        """Number of rows in a part (public)."""
+        if part == "holdout" and part not in self._samples:
+            return 0
+        return self._samples[part if part in self._samples else "all"].n_rows
+
+    def sensitivity(self, statistic: Statistic, part: Part = "all") -> float:
+        """Sensitivity of a statistic of these rows, by public facts; no row is read."""
+        _validate.plain_numbers(statistic)
+        return claimed(statistic.sensitivity_on(self._part(part).lent(rows=False)))
+
+    # what goes in
+
+    def hide(self, statistic: Statistic, part: Part = "all", *, keep: bool = False) -> Hidden:
+        """Compute a statistic of the rows, and keep it hidden.
+
+        Parameters
+        ----------
+        statistic : Statistic
+        part : {"all", "train", "holdout"}
+        keep : bool, default=False
+            Whether to keep cleaned rows in memory for the next statistic with the same cleaning.
+        """
+        sensitivity = self.sensitivity(statistic, part)  # first: it refuses what could overflow
+        view = self._part(part).lent(keep=keep)
+        try:
+            value = withheld(lambda: finite(statistic.reduce(view)), PrivacyError)
+        finally:
+            view.end()
+        name, radius = f"radius ({statistic.label})", statistic.entry_radius()
+        self._bounds[name] = max(radius, self._bounds.get(name, 0.0))
+        return Hidden(value, statistic.label, sensitivity, part, self, statistic)
+
+    def derive(
+        self,
+        hidden: Hidden,
+        function: Callable[[FloatArray], Any],
+        *,
+        label: str | None = None,
+        sensitivity: float = math.inf,
+        norm: str | None = None,
+    ) -> Hidden:
+        """Compute something from a hidden value, and keep it hidden too (a fitted model, say).
+
+        Beside a statistic, the only place for a claim; its proof is in a method's ``queries.py``.
+
+        Parameters
+        ----------
+        hidden : Hidden
+        function : callable
+            It cannot change what it is given. If it fails, nothing of the value is told.
+        sensitivity : float, default=inf
+            How far one row can move it, in the norm of the mechanism. Else it cannot be released.
+        norm : {"l2", "l1", "range"}, optional
+            Of the claim; a mechanism of another norm then refuses it.
+        """
+        self._own(hidden)
+        claim = claimed(sensitivity)
+        with muted():
+            value = withheld(lambda: finite(function(hidden._value.view())))
+        return Hidden(value, label or hidden.label, claim, hidden.part, self, norm=norm)
+
+    def _part(self, part: Part) -> Sample:
+        self._home.check()
+        if part not in self._samples or (part == "all") == (len(self._samples) > 1):
+            raise PrivacyError("after split, hide needs part='train' or part='holdout'; else none.")
+        return self._samples[part]
+
+    def _own(self, hidden: Hidden) -> None:
+        self._home.check()
+        if hidden._owner is not self:
+            raise PrivacyError("the hidden statistic must come from this session.")
+
+    # what it costs
+
+    def plan(self, **mechanisms: Mechanism | Sequence[Mechanism]) -> SimpleNamespace:
+        """Calibrate everything that will be released, charge for it, and hand out the grants.
+
+        Raises :class:`BudgetExceeded` before any noise is drawn. One plan a session.
+
+        Parameters
+        ----------
+        **mechanisms : Mechanism, or sequence of them
+            By any name. Of :mod:`dpadapt.privacy.mechanisms`, and no others.
+
+        Returns
+        -------
+        SimpleNamespace
+            Grants by the same names; tuples for sequences.
+        """
+        from ..mechanisms.doors import check_door
+
+        asked = {n: tuple(m) if isinstance(m, Sequence) else (m,) for n, m in mechanisms.items()}
+        every = [m for group in asked.values() for m in group]
+        if not every:
+            raise PrivacyError("plan takes at least one mechanism.")
+        for mechanism in every:
+            check_door(mechanism, self._people)  # before anything of it is asked
+            self._part(mechanism.part)
+        parts: tuple[Part, ...] = ("train", "holdout") if len(self._samples) > 1 else ("all",)
+        branches = {part: [m for m in every if m.part == part] for part in parts}
+        spend = (self.epsilon, self.delta, self.relation, self._source, self._people)
+        noise = {part: calibrated(each, *spend) for part, each in branches.items()}
+        events = [priced(each, noise[part], *spend) for part, each in branches.items()]
+        split = ParallelEvent("split", tuple(events), relation=self._stated)
+        self._charge(events[0] if len(parts) == 1 else (split,))
+        self._printed = any(m.printed is not None for m in every)
+        if any(m.secret_course for m in every):
+            for sample in self._samples.values():
+                sample.progress = None
+        facts = {part: (self._grant, each, self._source) for part, each in noise.items()}
+        made = {n: tuple(m.grants(*facts[m.part]) for m in group) for n, group in asked.items()}
+        return SimpleNamespace(
+            **{n: g if isinstance(mechanisms[n], Sequence) else g[0] for n, g in made.items()}
+        )
+
+    def _charge(self, events: tuple[Event, ...], budgets: Sequence[Budget] | None = None) -> None:
+        self._samples["all"].rows  # noqa: B018, refuses a closed session
+        with self._count:
+            if self._events is not None:
+                raise PrivacyError("the session's budget is planned already; one plan a session.")
+            for budget in self._budgets if budgets is None else budgets:
+                budget.charge(events, self._label)
+            self._events = events
+
+    def _grant(self, mechanism: Mechanism, scale: float) -> Grant:
+        grant = Grant(mechanism, scale)
+        self._left[grant] = mechanism.allowance
+        return grant
+
+    # what comes out
+
+    def release(self, grant: Grant, hidden: Hidden, **public: Any) -> Any:
+        """Let a hidden value out through a mechanism that was planned: the one door.
+
+        Parameters
+        ----------
+        grant : Grant
+        hidden : Hidden
+        **public : object
+            Whatever else the mechanism takes; from released values and public ones alone.
+        """
+        self._own(hidden)
+        self._samples["all"].rows  # noqa: B018, refuses a closed session
+        if grant not in self._left:
+            raise PrivacyError("the grant must come from this session.")
+        mechanism = grant.mechanism
+        if mechanism.part != hidden.part:
+            raise PrivacyError(f"the grant is for part {mechanism.part!r}, not {hidden.part!r}.")
+        if math.isinf(hidden.sensitivity) and not mechanism.unbounded:
+            raise PrivacyError(
+                "the hidden value has no bounded sensitivity; derive what is to be released, with "
+                "a claim of its sensitivity."
+            )
+        used = mechanism.admit(hidden, **public)
+        with self._count:
+            if not used <= self._left[grant]:
+                raise PrivacyError(f"{mechanism.label!r} was released as often as it was planned.")
+            self._left[grant] -= used
+        released = self._let_out(grant, hidden, public)
+        if mechanism.hides:
+            return Hidden(finite(released), mechanism.label, math.inf, hidden.part, self)
+        return released
+
+    def _let_out(self, grant: Grant, hidden: Hidden, public: dict[str, Any]) -> Any:
+        release = grant.mechanism.release
+        return withheld(lambda: release(hidden, grant.scale, self._source, **public), PrivacyError)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What was charged, and so what may be claimed."""
+        if not self._events:
+            return Guarantee()
+        caveats = [*self._source.caveats]
+        if self._printed:
+            caveats += printed_caveat(self._events, self.epsilon, self.delta)
+        if self.relation == "replace-one":
+            caveats += delta_caveat(self.delta, self.n_rows)
+        return Guarantee(
+            self._events, self.delta, self._source.name, dict(self._bounds), tuple(caveats)
+        )

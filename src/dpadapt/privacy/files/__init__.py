@@ -1,0 +1,1 @@
+"""Files that are at one place and whole."""

@@ -1,0 +1,1 @@
+"""Read for operations: the budget of a data set, kept on disk."""

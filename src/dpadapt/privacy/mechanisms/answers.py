@@ -1,0 +1,319 @@
+"""Answers of a private kernel model to questions that come one after another.
+
+The model itself is never released. Its un-noised answers are told to a mechanism of this package
+alone: a path of noise (:mod:`.path`) or one of the :mod:`.machines`, made by :mod:`.asking`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from dpadapt._types import FloatArray
+
+from ..core.errors import LET_THROUGH, PrivacyError, unreadable
+from ..core.quiet import muted
+from ..core.session import Session
+from .asked_model import AskedModel
+from .machine_constants import PINPConstants, SparseVectorConstants
+from .machines import PINP, SparseVector
+from .path import GaussianPath, LazyPath
+from .secret_state import Remembered, SecretState
+
+__all__ = ["Answers"]
+
+_BITS = 12  # an answer is rounded to its noise over 2^12: its last digits must not betray it
+_MACHINES = {PINPConstants: PINP, SparseVectorConstants: SparseVector}
+_TOGETHER = 256  # new questions that are drawn, and written, at a time
+
+
+def answers_of(
+    session: Session,
+    model: AskedModel,
+    coefficients: FloatArray,
+    scale: float,
+    state: SecretState | None,
+) -> Answers:
+    """Answers of a model with these coefficients, after its mechanism was charged for."""
+    path = isinstance(model.mechanism, GaussianPath)
+    kind = _PathAnswers if path else _MachineAnswers
+    return kind(session, model, coefficients, scale, state)
+
+
+class Answers(ABC):
+    """Answers that are remembered: in memory, and in a file if there is one.
+
+    Made by :mod:`.asking`. Any number of threads of its process
+    may ask at once; each question is drawn once.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        model: AskedModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: SecretState | None,
+    ) -> None:
+        self._session, self._model, self._scale = session, model, scale
+        self._coefficients, self._state = coefficients, state
+        self._known: dict[bytes, FloatArray] = {}
+        self._lock, self._closed = RLock(), ""
+        self._factors: list[FloatArray] | None = None
+
+    # asking
+
+    def ask(self, table: Any) -> FloatArray:
+        """Answers, of shape (m, k); a question that was asked before has its answer already."""
+        self._session._home.check()  # before the lock: a fork may have copied it locked
+        keys = self._model.questions.encode(table)
+        with self._lock:
+            self._check_open()
+            new = self._new(keys)
+            for start in range(0, len(new), _TOGETHER):
+                self._answer(new[start : start + _TOGETHER])
+            return np.array([self._known[key] for key in keys]).reshape(len(keys), -1)
+
+    def _new(self, keys: Sequence[bytes]) -> list[bytes]:
+        """Those among the questions that were never asked, if there is room for them."""
+        new = [key for key in dict.fromkeys(keys) if key not in self._known]
+        if len(self) + len(new) > self._model.most:
+            raise ValueError(
+                f"most_questions: {len(self)} different questions were answered, and {len(new)} "
+                f"more would pass the {self._model.most} that are allowed; none of these was "
+                "answered. Earlier questions are still answered. Every question takes memory for "
+                "good: allow more, if there is enough."
+            )
+        return new
+
+    def _answer(self, keys: Sequence[bytes]) -> None:
+        """Draw new answers, bring them to disk, and only then remember them."""
+        if self._state is not None:
+            self._state.begin()
+        try:
+            self._catch_up()
+            new = [key for key in keys if key not in self._known]
+            with muted():
+                drawn = self._draw(new)
+            if self._state is not None:
+                self._state.append(drawn)
+                self._state.commit()
+        except BaseException as error:
+            # what is in memory now is not what is on disk
+            failure = self._shut(error)
+            if failure is None:
+                raise
+        else:
+            self._known |= {one.question: np.frombuffer(one.answer) for one in drawn}
+            return
+        raise failure  # out here, so that it does not carry the first error along
+
+    def _shut(self, error: BaseException) -> PrivacyError | None:
+        """Close after a failure, for good; what to raise, None for what is no error of ours."""
+        self._closed = (
+            "the predictor closed itself, because an answer could not be drawn and written down; "
+            "none has left. Restore it from its state file, if it has one."
+        )
+        self.close()
+        if isinstance(error, sqlite3.Error) and self._state is not None:
+            return PrivacyError(
+                f"state: {self._state.path} could not be written ({type(error).__name__}: is the "
+                f"disk full?); {self._closed}"
+            )
+        if isinstance(error, (PrivacyError, *LET_THROUGH)):
+            return None
+        return unreadable(error)
+
+    def _catch_up(self) -> None:
+        """Take over what was answered by an earlier process, or another one."""
+        if self._state is None:
+            return
+        others: list[Remembered] = []
+        for one in self._state.new():
+            others.append(one)
+            if len(others) == _TOGETHER:
+                self._take_over(others)
+                others = []
+        if others:
+            self._take_over(others)
+
+    def _take_over(self, others: Sequence[Remembered]) -> None:
+        self._adopt(others)
+        self._known |= {one.question: np.frombuffer(one.answer) for one in others}
+
+    def _write_down(self, coefficients: FloatArray) -> None:
+        """What a restart needs; a crash before this leaves a file that cannot be restored."""
+        if self._state is None:
+            return
+        try:
+            self._state.begin()
+            self._state.write("scale", np.array([self._scale]).tobytes())
+            self._state.write("coefficients", np.ascontiguousarray(coefficients).tobytes())
+            self._state.write("start", self._start())
+            self._state.commit()
+        except BaseException as error:
+            failure = self._shut(error)
+            if failure is None:
+                raise
+        else:
+            return
+        raise failure
+
+    def _scores(self, questions: Any) -> FloatArray:
+        """Un-noised answers <w*, phi(z)>, for a mechanism alone."""
+        rows, gram = self._session._part("all").rows, self._model.gram
+        if self._factors is None:
+            self._factors = [gram.factors(block) for block, _ in rows.long_blocks()]
+        own = gram.factors(questions)
+        out = np.zeros((questions.shape[0], self._coefficients.shape[1]))
+        done = 0
+        for (block, _), factors in zip(rows.long_blocks(), self._factors, strict=True):
+            values = gram.between(block, questions, factors, own)
+            out += values.T @ self._coefficients[done : done + len(factors)]
+            done += len(factors)
+        return out
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def updates_used(self) -> int | None:
+        """Updates of a machine's public model so far; None for a path, which has none."""
+        return None
+
+    @property
+    def updates_left(self) -> int | None:
+        """Updates that are paid for still."""
+        return None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise PrivacyError(self._closed)
+
+    def close(self) -> None:
+        """Close session and file."""
+        with self._lock:
+            self._closed = self._closed or "the predictor is closed; restore it, or fit a new one."
+            self._session.__exit__()
+            if self._state is not None:
+                self._state.close()
+
+    @abstractmethod
+    def _draw(self, keys: Sequence[bytes]) -> list[Remembered]: ...
+    @abstractmethod
+    def _adopt(self, others: Sequence[Remembered]) -> None: ...
+    def _start(self) -> bytes:
+        """State before the first question."""
+        return b""
+
+    def __repr__(self) -> str:
+        return "Answers()"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a predictor's secret state cannot be copied or pickled.")
+
+
+class _PathAnswers(Answers):
+    """Any number of answers from one path of noise, for one charge."""
+
+    def __init__(
+        self,
+        session: Session,
+        model: AskedModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: SecretState | None,
+    ) -> None:
+        super().__init__(session, model, coefficients, scale, state)
+        gram, outputs = model.gram, coefficients.shape[1]
+        # not rounded: they are scaled and added to a private score. The answer is rounded
+        self._path = LazyPath(gram, outputs, session._source.normals)
+        self._grid = 2.0 ** np.floor(np.log2(self._scale * gram.radius) - _BITS)
+
+    def _draw(self, keys: Sequence[bytes]) -> list[Remembered]:
+        if not keys:
+            return []
+        table, first = self._model.questions.decode(keys), len(self._path)
+        answers = self._scores(table) + self._scale * self._path.extend(table)
+        rounded = np.nan_to_num(np.round(answers / self._grid) * self._grid)
+        return [
+            Remembered(key, self._path.secret(first + i), rounded[i].tobytes())
+            for i, key in enumerate(keys)
+        ]
+
+    def _adopt(self, others: Sequence[Remembered]) -> None:
+        table = self._model.questions.decode([one.question for one in others])
+        self._path.adopt(table, [one.secret for one in others])
+
+
+class _MachineAnswers(Answers):
+    """Answers of a mechanism that decides itself when it looks at the private model."""
+
+    def __init__(
+        self,
+        session: Session,
+        model: AskedModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: SecretState | None,
+    ) -> None:
+        super().__init__(session, model, coefficients, scale, state)
+        facts = (self._score, self._kernel, session._source)
+        kind: Any = _MACHINES[type(model.mechanism)]
+        self._machine: PINP | SparseVector = kind(model.mechanism, *facts)
+        start = None if state is None else state.read("start")
+        if start is not None:
+            self._load(start)
+
+    def _score(self, key: bytes) -> float:
+        return float(self._scores(self._model.questions.decode([key]))[0, 0])
+
+    def _kernel(self, key: bytes, past: Sequence[bytes]) -> FloatArray:
+        gram, decode = self._model.gram, self._model.questions.decode
+        one, others = decode([key]), decode(past)
+        values = gram.between(one, others, gram.factors(one), gram.factors(others))
+        return np.asarray(values[0])
+
+    def _draw(self, keys: Sequence[bytes]) -> list[Remembered]:
+        drawn = []
+        for key in keys:
+            answer = self._machine.ask(key)
+            secret = self._dump() if answer.changed else b""
+            drawn.append(Remembered(key, secret, np.array([answer.value]).tobytes()))
+        return drawn
+
+    def _adopt(self, others: Sequence[Remembered]) -> None:
+        changed = [one.secret for one in others if one.secret]
+        if changed:
+            self._load(changed[-1])
+
+    def _start(self) -> bytes:
+        return self._dump()  # its first noise is a secret too
+
+    def _dump(self) -> bytes:
+        state = self._machine.state()
+        texts = [base64.b64encode(question).decode() for question in state["questions"]]
+        return json.dumps(
+            {**state, "questions": texts, "coefficients": state["coefficients"].tolist()}
+        ).encode()
+
+    def _load(self, dump: bytes) -> None:
+        state = json.loads(dump)
+        state["questions"] = [base64.b64decode(text) for text in state["questions"]]
+        kind = type(self._machine)
+        self._machine = kind.from_state(state, self._score, self._kernel, self._session._source)
+
+    @property
+    def updates_used(self) -> int:
+        return self._machine.updates_used
+
+    @property
+    def updates_left(self) -> int:
+        return self._machine.updates_left

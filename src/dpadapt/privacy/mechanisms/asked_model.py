@@ -1,0 +1,91 @@
+"""A private kernel model that is asked, not released: what it is, and by which mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, get_args
+
+from dpadapt._types import FloatArray
+
+from ... import _validate
+from ..core.errors import PrivacyError
+from ..statistics.gram import Gram
+from .machine_constants import PINPConstants, SparseVectorConstants
+from .path import GaussianPath
+
+__all__ = ["Asked", "AskedModel", "Questions"]
+
+Asked = GaussianPath | PINPConstants | SparseVectorConstants  # no others, and no subclasses
+
+
+def check_interactive(mechanism: object) -> None:
+    """Refuse whatever is not exactly a mechanism of this package.
+
+    Examples
+    --------
+    >>> check_interactive(GaussianPath(0.1))
+    """
+    if type(mechanism) not in get_args(Asked):
+        raise PrivacyError(
+            "mechanism: only those of dpadapt.privacy may see un-noised answers, a GaussianPath, "
+            f"PINPConstants or SparseVectorConstants; got {type(mechanism).__name__}."
+        )
+
+
+class Questions(Protocol):
+    """How questions are told apart and written down; public.
+
+    A question must be rounded to a public grid, so that "the same question" means something.
+    """
+
+    def encode(self, table: Any) -> list[bytes]:
+        """One text of bytes for each question; equal if and only if the questions are."""
+
+    def decode(self, texts: Sequence[bytes]) -> Any:
+        """Table of the questions."""
+
+
+@dataclass(frozen=True, eq=False)
+class AskedModel:
+    """A private kernel model, and by which mechanism it is asked.
+
+    Parameters
+    ----------
+    gram : Gram
+        The kernel.
+    solve : callable
+        From the hidden table of kernel values (and labels) to coefficients of shape (n, k):
+        w* = sum of a_i phi(x_i), one column for each output. Their sensitivity is what
+        ``mechanism`` states. Called once in the life of a secret file.
+    mechanism : GaussianPath, PINPConstants or SparseVectorConstants
+        What it costs follows from it alone.
+    questions : Questions
+    most : int, default=10000
+        Different questions that are answered; earlier ones are answered ever after.
+    facts : mapping
+        Further public facts, plain values, that a secret file goes with.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gram, questions = Gram(np.inner, 1.0), None  # asked with: see open_answers
+    >>> AskedModel(gram, lambda table: table[:, :1], GaussianPath(0.01), questions).most
+    10000
+    >>> AskedModel(gram, lambda table: table[:, :1], lambda score: score, questions)
+    Traceback (most recent call last):
+    ...
+    dpadapt.privacy.core.errors.PrivacyError: mechanism: only those of dpadapt.privacy may see \
+un-noised answers, a GaussianPath, PINPConstants or SparseVectorConstants; got function.
+    """
+
+    gram: Gram
+    solve: Callable[[FloatArray], Any]
+    mechanism: Asked
+    questions: Questions
+    most: int = 10_000
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_interactive(self.mechanism)
+        _validate.count("most", self.most)

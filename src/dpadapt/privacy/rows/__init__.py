@@ -1,0 +1,1 @@
+"""Read always: where private rows come from, and what their cells mean."""

@@ -1,0 +1,1 @@
+"""Read if used: kernel values of rows, and weights of rows."""

@@ -1,0 +1,165 @@
+"""Kernel values of private rows among each other: a table that only a session may fill."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpadapt._types import FloatArray
+
+from ... import _validate
+from ..core.cleaning import Cleaning, shrink_factors
+from ..core.quiet import muted
+from ..core.sample import Sample
+from ..core.statistic import Statistic, check_sum
+from ..rows.tables import Table
+from ..rows.total import by_pairs, by_rows, taken
+
+__all__ = ["Gram"]
+
+
+@dataclass(frozen=True, eq=False)
+class Gram(Statistic):
+    """Kernel values of every private row with every other, and with a pool of public points.
+
+    The kernel is made total: where it fails on a pair of blocks it is tried row by row, and a row
+    on which it fails has the feature vector 0. The others' values are those of a call of the same
+    size (:mod:`.total`), so that they keep their last bits. A value that is not finite becomes 0.
+    A row with K(x, x) above the bound is scaled: K(x, y) s(x) s(y) with s(x) = min(1, R / sqrt(K(x,
+    x))), a map of single rows, so that every feature vector has a norm of R at most. Only who gives
+    a positive definite kernel gets one back.
+
+    Parameters
+    ----------
+    kernel : callable
+        From two tables of rows (arrays, frames, sparse matrices; see :class:`Schema`) to the
+        matrix of their kernel values; it must have no memory. A method ``diagonal`` saves time.
+    squared_bound : float
+        R^2, public.
+    pool : table, optional
+        Public points; their kernel values stand beside those of the rows.
+    labels : Cleaning, optional
+        How labels are cleaned; without it they are left out.
+
+    Examples
+    --------
+    >>> gram = Gram(lambda A, B: A @ B.T, 1.0, labels=Cleaning(1.0, label_range=(-1.0, 1.0)))
+    >>> gram.table([np.array([[2.0, 0.0], [0.0, 0.5]])], [np.array([1.0, -1.0])])
+    array([[ 1.  ,  0.  ,  1.  ],
+           [ 0.  ,  0.25, -1.  ]])
+    """
+
+    kernel: Any
+    squared_bound: float
+    pool: Any = None
+    labels: Cleaning | None = None
+    label: str = "kernel values"
+
+    def __post_init__(self) -> None:
+        _validate.positive("squared_bound", self.squared_bound)
+
+    @property
+    def radius(self) -> float:
+        """R."""
+        return float(np.sqrt(self.squared_bound))
+
+    def entry_radius(self) -> float:
+        """R."""
+        return self.radius
+
+    def sensitivity_on(self, sample: Sample) -> float:
+        """No bound: only what is derived from the table, with a claim, can be released."""
+        sample.needs_replace_one("a kernel matrix")
+        check_sum(self.label, lambda: self.squared_bound, sample.most_rows)
+        return math.inf
+
+    def reduce(self, sample: Sample) -> FloatArray:
+        """Kernel values of all rows, held in memory: n x n numbers."""
+        blocks = list(sample.rows.long_blocks())
+        return self.table([X for X, _ in blocks], [y for _, y in blocks], sample.progress)
+
+    def table(
+        self,
+        blocks: Sequence[Table],
+        labels: Sequence[FloatArray | None],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> FloatArray:
+        """Rows [K(x_i, x_j) | K(x_i, z_t) | y_i], without y_i if labels are left out."""
+        sizes = [block.shape[0] for block in blocks]
+        ends = np.cumsum([0, *sizes])
+        n_rows, width = int(ends[-1]), 0 if self.pool is None else self.pool.shape[0]
+        labelled = self.labels is not None
+        out = np.zeros((n_rows, n_rows + width + labelled))
+        for i, block in enumerate(blocks):
+            rows = slice(ends[i], ends[i + 1])
+            for j in range(i + 1):
+                values = self._values(block, blocks[j])
+                out[rows, ends[j] : ends[j + 1]] = values
+                out[ends[j] : ends[j + 1], rows] = values.T
+            if width:
+                out[rows, n_rows : n_rows + width] = self._values(block, self.pool)
+            if progress is not None:
+                progress(int(ends[i + 1]), n_rows)
+        self._scale(out, n_rows, width)
+        if self.labels is not None:
+            for i, given in enumerate(labels):
+                _, clean = self.labels(np.zeros((sizes[i], 0)), given)
+                out[ends[i] : ends[i + 1], -1] = 0.0 if clean is None else clean
+        return out
+
+    def _scale(self, out: FloatArray, n_rows: int, width: int) -> None:
+        own = _factors(np.diagonal(out[:, :n_rows]), self.squared_bound)
+        out *= own[:, None]
+        out[:, :n_rows] *= own
+        if width:
+            out[:, n_rows : n_rows + width] *= self.factors(self.pool)
+        square = out[:, :n_rows]
+        square[...] = (square + square.T) / 2
+
+    def factors(self, A: Table) -> FloatArray:
+        """s(x) of rows or points, by the public rule."""
+        rows = int(A.shape[0])
+        if not hasattr(self.kernel, "diagonal"):  # a plain function: row by row, whoever fails
+            each = (A[i : i + 1] for i in range(rows))
+            squares = np.array([self._values(one, one)[0, 0] for one in each])
+            return _factors(squares, self.squared_bound)
+
+        def call(places: Any) -> tuple[FloatArray]:
+            shape = (rows if places is None else len(places), 1)
+            given = taken(A, places).copy()
+            return (_checked(np.asarray(self.kernel.diagonal(given))[:, None], shape)[:, 0],)
+
+        with muted():
+            results, failed = by_rows(call, rows)
+        squares = np.zeros(rows) if results is None else np.where(failed, 0.0, results[0])
+        return _factors(squares, self.squared_bound)
+
+    def between(self, A: Table, B: Table, left: FloatArray, right: FloatArray) -> FloatArray:
+        """Kernel values of two tables with the factors of their rows."""
+        return self._values(A, B) * left[:, None] * right
+
+    def _values(self, A: Table, B: Table) -> FloatArray:
+        def kernel(left: Table, right: Table) -> FloatArray:
+            shape = (left.shape[0], right.shape[0])
+            return _checked(self.kernel(left.copy(), right.copy()), shape)
+
+        with muted():
+            return np.asarray(by_pairs(kernel, A, B, A.shape[0], B.shape[0]))
+
+
+def _checked(values: Any, shape: tuple[int, int]) -> FloatArray:
+    array = np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
+    if array.shape != shape:
+        raise ValueError("the kernel must return one value for each pair of rows.")
+    return np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _factors(squares: FloatArray, bound: float) -> FloatArray:
+    """s(x); 0 for a row with no length of its own, whatever the kernel says of it and others."""
+    with np.errstate(all="ignore"):
+        factors = shrink_factors(np.sqrt(squares), math.sqrt(bound))
+    return np.where(squares > 0, factors, 0.0)
