@@ -1,17 +1,18 @@
-"""Gradient descent on clipped per-row gradients: the statistic, the loop, public tuning."""
+"""Gradient descent on clipped per-row gradients: the loop, and public tuning."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from dpadapt.privacy import shrink_factors
 from dpadapt.reweighting.horizon import mean_of_last
 
-from ._tasks import Array, Task, fit_logistic, fit_ridge, residuals
+from ._tasks import Array, BaselineTask, fit_logistic, fit_ridge, residuals
+from .queries import clipped_gradient
 
 Gradient = Callable[[Array], Array]
 
@@ -20,49 +21,7 @@ DEFAULT = (20, 0.5, 1.0)  # where there are too few public rows to try settings
 _FEW, _MOST, _DRAWS = 40, 2000, 2  # public rows to tune on at least, at most; noises per setting
 
 
-@dataclass(frozen=True, eq=False)
-class ClippedGradient:
-    """Mean over the rows of the loss's gradient, each row's cut to the norm ``clip``.
-
-    Two rows' contributions have norms of at most clip, so their difference has at most 2 clip:
-    the mean moves by at most 2 clip / n under replace-one, attained at opposite gradients.
-    """
-
-    cleaning: Any
-    coefficients: Array
-    clip: float
-    classes: int
-    label: str = "gradient"
-
-    @property
-    def magnitude(self) -> float:
-        """Clip."""
-        return self.clip
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """Of the coefficients."""
-        return self.coefficients.shape
-
-    def block(self, X: Array, y: Array | None) -> Array:
-        """Sum of the clipped gradients."""
-        return clipped_gradient(X, y, self.coefficients, self.clip, self.classes)
-
-    def sensitivity(self, n_rows: int) -> float:
-        """Euclidean sensitivity of the mean."""
-        return 2 * self.clip / n_rows
-
-
-def clipped_gradient(
-    X: Array, labels: Any, coefficients: Array, clip: float, classes: int
-) -> Array:
-    """Sum of the rows' gradients, each cut to the norm ``clip``."""
-    errors = residuals(X @ coefficients, labels, classes)
-    norms = np.linalg.norm(errors, axis=1) * np.linalg.norm(X, axis=1)
-    errors *= np.minimum(1.0, clip / np.maximum(norms, 1e-300))[:, None]
-    return np.asarray(X.T @ errors)
-
-
-def descend(
+def noisy_descent(
     gradient: Gradient,
     start: Array,
     steps: int,
@@ -75,8 +34,7 @@ def descend(
 
     def update(point: Array) -> Array:
         point = point - step_size * gradient(point)
-        norm = float(np.linalg.norm(point))
-        return point * min(1.0, radius / norm) if norm > 0 else point
+        return point * shrink_factors(np.linalg.norm(point), radius)
 
     first = min(steps - 1, math.floor((1 - keep) * steps))
     return mean_of_last(update, start, steps, steps - first)
@@ -96,7 +54,7 @@ def median_norm(rows: Array, labels: Any, coefficients: Array, classes: int) -> 
 
 
 def tuned(
-    task: Task, start: str, n_rows: int, mu: float, given: tuple[Any, Any, Any]
+    task: BaselineTask, start: str, n_rows: int, mu: float, given: tuple[Any, Any, Any]
 ) -> tuple[int, float, float]:
     """Settings (steps, step size, clip) that do best on public rows at the real n and budget.
 
@@ -142,7 +100,7 @@ def tuned(
                 mean = clipped_gradient(rows[train], labels[train], w, clip * unit, classes) / size
                 return mean + scale * noise.standard_normal(w.shape)
 
-            w = descend(gradient, first, steps, step / curvature)
+            w = noisy_descent(gradient, first, steps, step / curvature)
             losses.append(_loss(rows[test] @ w, labels[test], classes))
         return float(np.mean(losses))
 

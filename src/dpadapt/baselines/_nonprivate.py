@@ -6,13 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array
 
+from dpadapt._linear import LinearClassifier, LinearRegressor
 from dpadapt.privacy import Private
 
-from ._base import LinearClassifier, LinearRegressor
-from ._tasks import Array, Task, fit_logistic, fit_ridge
+from ._base import PlainFit
+from ._tasks import Array, BaselineTask, fit_logistic, fit_ridge
 
 
 def plain(value: Any) -> Any:
@@ -22,7 +22,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-class _Weighted(BaseEstimator):
+class _Weighted(PlainFit):
     """Fit to source rows with weights that make them look like the target rows."""
 
     def _weights(self, rows: Array, target: Array) -> Array:
@@ -38,7 +38,7 @@ class _Weighted(BaseEstimator):
         target : array-like of shape (n, d), optional
             Unlabelled target rows, in the clear. Without them all weights are 1.
         """
-        task: Task = self._read_public(X, y)
+        task: BaselineTask = self._task(X, y)
         weights = np.ones(len(task.X))
         if target is not None:
             rows = check_array(plain(target), dtype=np.float64, input_name="target")

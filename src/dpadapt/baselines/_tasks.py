@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from scipy.special import expit
 
 from dpadapt._checks import public_scaling
 from dpadapt._public_fits import fit_logistic, fit_ridge
-from dpadapt.privacy import Cleaning, Prepared
+from dpadapt.base import Problem
+from dpadapt.privacy import Cleaning, Prepared, shrink_factors
 
 Array = NDArray[np.float64]
 
@@ -21,21 +22,12 @@ _WIDE = 10.0  # labels are first cut here, in label bounds, where residuals are 
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """Public rows in public units: columns standardised, a last column of ones.
+class BaselineTask(Problem):
+    """Public rows in public units: columns standardised, a last column of ones."""
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, d)
-    labels : ndarray of shape (m,)
-        Numbers for regression; places among the classes for classification.
-    names : ndarray, optional
-        The class labels; None for regression.
-    """
-
-    X: Array
-    labels: Any
-    names: Any = None
+    @classmethod
+    def of(cls, problem: Problem) -> Self:
+        return cls(problem.X, problem.labels, problem.names)
 
     @property
     def classes(self) -> int:
@@ -94,6 +86,17 @@ class Task:
     def zero(self) -> Array:
         return np.zeros((self.rows.shape[1], self.outputs))
 
+    def linear(self, coefficients: Array) -> dict[str, Any]:
+        """Fitted attributes: coefficients and intercept in the units of the caller."""
+        center, scale = self.scaling
+        if self.names is None:
+            middle, unit = self.label_scaling
+            slopes = unit * coefficients[:-1, 0] / scale
+            constant = float(middle + unit * coefficients[-1, 0] - center @ slopes)
+            return {"coef_": slopes, "intercept_": constant}
+        slopes = np.ascontiguousarray((coefficients[:-1] / scale[:, None]).T)
+        return {"coef_": slopes, "intercept_": coefficients[-1] - slopes @ center}
+
     # private rows in the same units
 
     def cleaning(self, *, wide_labels: bool = False) -> Cleaning:
@@ -114,18 +117,12 @@ class Task:
         bound = 0.0 if classes else self.label_bound
 
         def shrink(X: Array, y: Array | None) -> tuple[Array, Array | None]:
-            factor = shrinkage(X, radius)
+            factor = shrink_factors(np.linalg.norm(X, axis=1), radius)
             if y is None:
                 return X * factor[:, None], None
             return X * factor[:, None], y if classes else y * bound * factor
 
         return Prepared(self.cleaning(), shrink, self.rows.shape[1])
-
-
-def shrinkage(rows: Array, radius: float) -> Array:
-    """Factors that bring rows to norm ``radius`` at most, a hair below it."""
-    norms = np.linalg.norm(rows, axis=1)
-    return np.asarray(np.minimum(1.0, radius / np.maximum(norms, 1e-300)) * (1 - 1e-12))
 
 
 def bound_of(labels: Array) -> float:

@@ -1,13 +1,8 @@
 r"""AdaSSP (Wang 2018): least squares from noisy sufficient statistics, with an adaptive ridge.
 
 Three statistics of the private rows are released: the least eigenvalue of :math:`Z^T Z / n`, the
-matrix itself, and :math:`Z^T T / n`, with |z| <= R and |t| <= B. Under replace-one their
-sensitivities are, in that order,
-
-* R^2 / n, because :math:`z z^T - z' z'^T` lies between :math:`-R^2 I` and :math:`R^2 I`
-  (Weyl's inequality);
-* :math:`\sqrt 2 R^2 / n` in the Frobenius norm, from :math:`|z|^4 + |z'|^4 - 2 (z \cdot z')^2`;
-* 2 R B / n, because :math:`|z t^T|_F = |z| |t|`.
+matrix itself, and :math:`Z^T T / n`, with |z| <= R and |t| <= B (:mod:`.queries` has their
+sensitivities and the proofs).
 
 They are calibrated together, with equal shares, by the exact Gaussian mechanism. The rest is
 post-processing. A row longer than R is shrunk together with its label, which is a weight of the
@@ -17,92 +12,27 @@ row: the linear relation stays what it was.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt.privacy import Guarantee, Prepared, Private, Request
+from dpadapt._constraints import Flag, Table
+from dpadapt.privacy import (
+    Gaussian,
+    Guarantee,
+    Prepared,
+    Private,
+    SymmetricGaussian,
+    shrink_factors,
+)
 
 from ._base import PrivateClassifier, PrivateRegressor
-from ._tasks import Array, Task, bound_of, fit_ridge, shrinkage, signed
+from ._tasks import Array, BaselineTask, bound_of, fit_ridge, signed
+from .queries import CrossMoment, RowMoment, hidden_least_eigenvalue
 
-__all__ = ["AdaSSPClassifier", "AdaSSPRegressor", "CrossMoment", "RowMoment"]
+__all__ = ["AdaSSPClassifier", "AdaSSPRegressor"]
 
 _FAILS = 0.05  # chance that the noise exceeds what the ridge is chosen for (Wang's rho)
-
-
-@dataclass(frozen=True)
-class RowMoment:
-    """Mean of z z^T over rows whose first ``width`` columns are z, of norm ``radius`` at most.
-
-    Examples
-    --------
-    >>> from dpadapt.privacy import Cleaning
-    >>> query = RowMoment(Cleaning(radius=2.0), radius=2.0, width=1)
-    >>> query.block(np.array([[1.0, 5.0], [2.0, 5.0]]), None), query.sensitivity(1) == 4 * 2**0.5
-    (array([[5.]]), True)
-    """
-
-    cleaning: Any
-    radius: float
-    width: int
-    label: str = "second moment"
-
-    @property
-    def magnitude(self) -> float:
-        """R^2."""
-        return self.radius**2
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """Square."""
-        return (self.width, self.width)
-
-    def block(self, X: Array, y: Array | None) -> Array:
-        """Sum of z z^T."""
-        rows = X[:, : self.width]
-        return np.asarray(rows.T @ rows)
-
-    def sensitivity(self, n_rows: int) -> float:
-        """Frobenius sensitivity of the mean."""
-        return math.sqrt(2) * self.radius**2 / n_rows
-
-
-@dataclass(frozen=True)
-class CrossMoment:
-    """Mean of z t^T over rows (z, t), with |z| <= ``radius`` and |t| <= ``bound``.
-
-    Examples
-    --------
-    >>> from dpadapt.privacy import Cleaning
-    >>> query = CrossMoment(Cleaning(radius=9.0), radius=2.0, bound=5.0, width=1, outputs=1)
-    >>> query.block(np.array([[1.0, 5.0], [2.0, 5.0]]), None), query.sensitivity(10)
-    (array([[15.]]), 2.0)
-    """
-
-    cleaning: Any
-    radius: float
-    bound: float
-    width: int
-    outputs: int
-    label: str = "moment with the label"
-
-    @property
-    def magnitude(self) -> float:
-        """R B."""
-        return self.radius * self.bound
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """One column for each output."""
-        return (self.width, self.outputs)
-
-    def block(self, X: Array, y: Array | None) -> Array:
-        """Sum of z t^T."""
-        return np.asarray(X[:, : self.width].T @ X[:, self.width :])
-
-    def sensitivity(self, n_rows: int) -> float:
-        """Frobenius sensitivity of the mean."""
-        return 2 * self.radius * self.bound / n_rows
 
 
 class AdaSSPRegressor(PrivateRegressor):
@@ -136,6 +66,8 @@ class AdaSSPRegressor(PrivateRegressor):
     True
     """
 
+    _constraints: ClassVar[Table] = {"residual": [Flag()]}
+
     def __init__(
         self,
         *,
@@ -155,8 +87,8 @@ class AdaSSPRegressor(PrivateRegressor):
         self.ledger = ledger
         self.verbose = verbose
 
-    def _solve(
-        self, task: Task, private: Private, options: dict[str, Any]
+    def _coefficients(
+        self, task: BaselineTask, private: Private, options: dict[str, Any]
     ) -> tuple[Array, Guarantee]:
         return _adassp(task, private, options, residual=self.residual)
 
@@ -198,6 +130,8 @@ class AdaSSPClassifier(PrivateClassifier):
     True
     """
 
+    _constraints: ClassVar[Table] = {"residual": [Flag()]}
+
     def __init__(
         self,
         *,
@@ -219,14 +153,14 @@ class AdaSSPClassifier(PrivateClassifier):
         self.ledger = ledger
         self.verbose = verbose
 
-    def _solve(
-        self, task: Task, private: Private, options: dict[str, Any]
+    def _coefficients(
+        self, task: BaselineTask, private: Private, options: dict[str, Any]
     ) -> tuple[Array, Guarantee]:
         return _adassp(task, private, options, residual=self.residual)
 
 
 def _adassp(
-    task: Task, private: Private, options: dict[str, Any], *, residual: bool
+    task: BaselineTask, private: Private, options: dict[str, Any], *, residual: bool
 ) -> tuple[Array, Guarantee]:
     """Coefficients in public units."""
     targets = _targets(task.targets, task.classes)
@@ -237,15 +171,20 @@ def _adassp(
     with private.open(**options) as session:
         moment = session.hide(RowMoment(rows, task.radius, d), keep=True)
         cross = session.hide(CrossMoment(rows, task.radius, bound, d, task.outputs), keep=True)
-        least = Request("gaussian", "least eigenvalue", moment.sensitivity / math.sqrt(2))
-        first, second, third = session.plan(least, moment.request(), cross.request())
-        lowest = session.gaussian(first, moment, lambda matrix: np.linalg.eigvalsh(matrix)[:1])
-        noisy = session.symmetric_gaussian(second, moment)
-        right = session.gaussian(third, cross)
+        least = hidden_least_eigenvalue(session, moment)
+        grants = session.plan(
+            least=Gaussian.of(least),
+            moment=SymmetricGaussian.of(moment),
+            cross=Gaussian.of(cross),
+        )
+        lowest = session.release(grants.least, least)
+        noisy = session.release(grants.moment, moment)
+        right = session.release(grants.cross, cross)
     # what the eigenvalue is at least, but for the chance that Wang allows, and so the ridge that
     # outweighs the noise; his constant is for noise twice as large off the diagonal
-    sure = max(float(lowest[0]) - first.scale * math.sqrt(2 * math.log(6 / session.delta)), 0.0)
-    noise_norm = second.scale * math.sqrt(d * math.log(2 * d * d / _FAILS) / 2)
+    spread = grants.least.scale * math.sqrt(2 * math.log(6 / session.delta))
+    sure = max(float(lowest[0]) - spread, 0.0)
+    noise_norm = grants.moment.scale * math.sqrt(d * math.log(2 * d * d / _FAILS) / 2)
     ridge = max(0.0, noise_norm - sure)
     found = np.linalg.lstsq(noisy + ridge * np.eye(d), right, rcond=None)[0]
     return base + found, session.guarantee
@@ -255,7 +194,7 @@ def _targets(labels: Any, classes: int) -> Array:
     return signed(labels, classes) if classes else np.asarray(labels)[:, None]
 
 
-def _residual_rows(task: Task, base: Array, bound: float, *, wide_labels: bool) -> Prepared:
+def _residual_rows(task: BaselineTask, base: Array, bound: float, *, wide_labels: bool) -> Prepared:
     """Rows (z, t): t the residual of the base model cut to the bound; both shrunk as z is to R."""
     cleaning = task.cleaning(wide_labels=wide_labels)
     radius, classes = task.radius, task.classes
@@ -266,9 +205,9 @@ def _residual_rows(task: Task, base: Array, bound: float, *, wide_labels: bool) 
     def rows(X: Array, y: Array | None) -> tuple[Array, Array | None]:
         labels = np.zeros(len(X)) if y is None else y
         left = _targets(labels if classes else half * labels, classes) - X @ base
-        norms = np.linalg.norm(left, axis=1)
-        left *= np.minimum(1.0, bound / np.maximum(norms, 1e-300))[:, None]
-        weights = shrinkage(X, radius) * (labels >= 0 if classes else 1.0)
+        left *= shrink_factors(np.linalg.norm(left, axis=1), bound)[:, None]
+        weights = shrink_factors(np.linalg.norm(X, axis=1), radius)
+        weights *= labels >= 0 if classes else 1.0
         return np.column_stack([X, left]) * weights[:, None], None
 
     return Prepared(cleaning, rows, task.rows.shape[1] + task.outputs)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 
 from ._kernels import Fourier, Nystrom, kernel_means, kernel_squares
 from ._nonprivate import WeightedClassifier, WeightedRegressor

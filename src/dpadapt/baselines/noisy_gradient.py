@@ -1,23 +1,33 @@
 """Noisy full-batch gradient descent: from zero (private rows only), or from the public model.
 
 T steps, each on the mean of per-row gradients cut to a norm C. One step is a Gaussian release of
-sensitivity 2 C / n (:class:`~._descent.ClippedGradient`); T of them, each chosen by the ones
+sensitivity 2 C / n (:class:`~.queries.ClippedGradient`); T of them, each chosen by the ones
 before, are calibrated together by exact Gaussian accounting. Started from the public model this is
 DP fine-tuning. T, C and the step size are given, or tuned on public rows only.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from dpadapt.privacy import Guarantee, Private, gaussian_mu
-from dpadapt.privacy import _validate as validate
+import numpy as np
+
+from dpadapt._constraints import Count, Null, OneOf, Positive, Table
+from dpadapt.privacy import Gaussian, Guarantee, Private, gaussian_mu
 
 from ._base import PrivateClassifier, PrivateRegressor
-from ._descent import ClippedGradient, descend, median_norm, smoothness, tuned
-from ._tasks import Array, Task
+from ._descent import median_norm, noisy_descent, smoothness, tuned
+from ._tasks import Array, BaselineTask
+from .queries import ClippedGradient
 
 __all__ = ["NoisyGradientClassifier", "NoisyGradientRegressor"]
+
+_TABLE: Table = {
+    "start": [OneOf("zero", "public")],
+    "steps": [Count(), Null()],
+    "step_size": [Positive(), Null()],
+    "clip": [Positive(), Null()],
+}
 
 
 class NoisyGradientRegressor(PrivateRegressor):
@@ -49,13 +59,14 @@ class NoisyGradientRegressor(PrivateRegressor):
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
     >>> model = NoisyGradientRegressor(epsilon=1.0, delta=1e-6, start="public", steps=20)
     >>> model = model.fit(X, X[:, 0], private=Private(X, X[:, 0] + 1))
     >>> model.guarantee_.epsilon <= 1.0
     True
     """
+
+    _constraints: ClassVar[Table] = _TABLE
 
     def __init__(
         self,
@@ -82,11 +93,8 @@ class NoisyGradientRegressor(PrivateRegressor):
         self.ledger = ledger
         self.verbose = verbose
 
-    def _check(self) -> None:
-        _check(self)
-
-    def _solve(
-        self, task: Task, private: Private, options: dict[str, Any]
+    def _coefficients(
+        self, task: BaselineTask, private: Private, options: dict[str, Any]
     ) -> tuple[Array, Guarantee]:
         return _noisy_descent(self, task, private, options)
 
@@ -122,13 +130,14 @@ class NoisyGradientClassifier(PrivateClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(3000, 2))
     >>> model = NoisyGradientClassifier(epsilon=1.0, delta=1e-6, start="public", steps=20)
     >>> model = model.fit(X, X[:, 0] > 0, private=Private(X, X[:, 0] > 0.5))
     >>> model.guarantee_.epsilon <= 1.0
     True
     """
+
+    _constraints: ClassVar[Table] = _TABLE
 
     def __init__(
         self,
@@ -157,27 +166,15 @@ class NoisyGradientClassifier(PrivateClassifier):
         self.ledger = ledger
         self.verbose = verbose
 
-    def _check(self) -> None:
-        _check(self)
-
-    def _solve(
-        self, task: Task, private: Private, options: dict[str, Any]
+    def _coefficients(
+        self, task: BaselineTask, private: Private, options: dict[str, Any]
     ) -> tuple[Array, Guarantee]:
         return _noisy_descent(self, task, private, options)
 
 
-def _check(model: NoisyGradientRegressor | NoisyGradientClassifier) -> None:
-    validate.choice("start", model.start, ("zero", "public"))
-    if model.steps is not None:
-        validate.count("steps", model.steps)
-    for name in ("step_size", "clip"):
-        if getattr(model, name) is not None:
-            validate.positive(name, getattr(model, name))
-
-
 def _noisy_descent(
     model: NoisyGradientRegressor | NoisyGradientClassifier,
-    task: Task,
+    task: BaselineTask,
     private: Private,
     options: dict[str, Any],
 ) -> tuple[Array, Guarantee]:
@@ -190,12 +187,12 @@ def _noisy_descent(
     rows = task.prepared()
     with private.open(**options) as session:
         hidden = session.hide(ClippedGradient(rows, first, clip, task.classes), keep=True)
-        (grant,) = session.plan(hidden.request(count=steps))
+        grants = session.plan(gradient=Gaussian.of(hidden, count=steps))
 
         def gradient(w: Array) -> Array:
             query = ClippedGradient(rows, w, clip, task.classes)
-            return session.gaussian(grant, session.hide(query, keep=True))
+            return np.asarray(session.release(grants.gradient, session.hide(query, keep=True)))
 
         step = step_size / smoothness(task.rows, task.classes)
-        found = descend(gradient, first, steps, step)
+        found = noisy_descent(gradient, first, steps, step)
     return found, session.guarantee

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt.privacy import Guarantee, Private
-from dpadapt.privacy import _validate as validate
+from dpadapt._constraints import Count, Null, OneOf, Positive, Table
+from dpadapt.privacy import Gaussian, Guarantee, Private
 
 from ._base import PrivateRegressor
-from ._descent import ClippedGradient, descend
-from ._tasks import Array, Task
+from ._descent import noisy_descent
+from ._tasks import Array, BaselineTask
+from .queries import ClippedGradient
 
 __all__ = ["NoisySGDRegressor"]
 
@@ -65,6 +66,12 @@ class NoisySGDRegressor(PrivateRegressor):
     True
     """
 
+    _constraints: ClassVar[Table] = {
+        "calibration": [OneOf("tight", "paper")],
+        "steps": [Count(), Null()],
+        "norm_bound": [Positive(), Null()],
+    }
+
     def __init__(
         self,
         *,
@@ -88,15 +95,8 @@ class NoisySGDRegressor(PrivateRegressor):
         self.ledger = ledger
         self.verbose = verbose
 
-    def _check(self) -> None:
-        validate.choice("calibration", self.calibration, ("tight", "paper"))
-        if self.steps is not None:
-            validate.count("steps", self.steps)
-        if self.norm_bound is not None:
-            validate.positive("norm_bound", self.norm_bound)
-
-    def _solve(
-        self, task: Task, private: Private, options: dict[str, Any]
+    def _coefficients(
+        self, task: BaselineTask, private: Private, options: dict[str, Any]
     ) -> tuple[Array, Guarantee]:
         n = private.n_rows
         steps = min(n, _MOST_STEPS) if self.steps is None else self.steps
@@ -105,20 +105,19 @@ class NoisySGDRegressor(PrivateRegressor):
         largest = task.radius * (ball * task.radius + task.label_bound)
         rows, start = task.prepared(), task.zero()
         with private.open(**options) as session:
-            request = session.hide(ClippedGradient(rows, start, largest, 0), keep=True).request(
-                count=steps
-            )
+            first = session.hide(ClippedGradient(rows, start, largest, 0), keep=True)
+            noisy = Gaussian.of(first, count=steps)
             if self.calibration == "paper":
                 printed = largest * math.sqrt(8 * steps * math.log(1 / options["delta"]))
-                request = dataclasses.replace(request, printed=printed / (n * options["epsilon"]))
-            (grant,) = session.plan(request)
+                noisy = dataclasses.replace(noisy, printed=printed / (n * options["epsilon"]))
+            grants = session.plan(gradient=noisy)
 
             def gradient(w: Array) -> Array:
                 query = ClippedGradient(rows, w, largest, 0)
-                return session.gaussian(grant, session.hide(query, keep=True))
+                return np.asarray(session.release(grants.gradient, session.hide(query, keep=True)))
 
             # the step of the paper: balances the ball against gradient and noise
-            noise = len(start) * grant.scale**2
+            noise = len(start) * grants.gradient.scale**2
             step = ball / math.sqrt(steps * (largest**2 + noise))
-            found = descend(gradient, start, steps, step, keep=1.0, radius=ball)
+            found = noisy_descent(gradient, start, steps, step, keep=1.0, radius=ball)
         return found, session.guarantee

@@ -7,38 +7,12 @@ The released w minimises, over the private rows z_i of norm R at most,
 phi convex with |phi'| <= c and phi'' <= k; G = c R bounds a row's gradient. It is a generalised
 linear model: a row's gradient is a multiple of the row.
 
-Privacy. F is strongly convex, so b and w determine each other: b(w) = -(sum phi' z + L (w - w_0)),
-and the density of w is that of b at b(w) times det H(w), H the Hessian. Take first the sample with
-one row z *removed*. Write g = b . z/|z| for the noise along z, m = G/s, and a = log(1 + k R^2/L).
-
-* Row removed. b' = b + phi'(z.w) z moves along z by v(g), |v| <= G. Given the noise across z, z.w
-  falls in g and phi' grows, so v falls in g: it is >= 0 before some g_0 and <= 0 after it. The loss
-  (2 g v + v^2) / (2 s^2) is convex in v, so for g_0 >= 0 it is at most that of the constant move G,
-  or 0 (for g_0 < 0 that of -G). H loses a matrix of rank one: the determinant adds at most a. The
-  loss is at most a + max(0, l), l ~ N(m^2/2, m^2).
-* Row added. Now v grows in g: the move may have the sign of the noise, whichever that is. The
-  loss is at most m |h| + m^2/2, h standard normal; the determinant only lowers it. (Proofs that
-  treat the direction of the move as independent of the noise miss this.)
-
-Both are dominated by a Gaussian mechanism with mu = 2 m if a <= 0.39 m. With p(x) and q(x) the
-chances of a loss above x here and there, delta(e) is the integral of exp(e - x) p(x) over x > e. At
-e = 0 it is 2 Phi(m) - 1 for a row added, which is the Gaussian's; and for a row removed
-1 - 2 exp(-a) Phi(-m/2), which is no more because a <= log(Phi(-m/2) / Phi(-m)), a number of at
-least m phi(0) > 0.398 m. p/q is above 1 for small x, then falls (the hazard of the normal law
-grows), so it crosses 1 once; before the crossing the integral of p from 0 is the larger, after it
-p is the smaller: in both cases delta(e) is at most the Gaussian's.
-
-A row is replaced by removing it and adding another: 4 m-GDP. So the linear term is charged as a
-Gaussian release of sensitivity 4 G with noise s, and L >= k R^2 / (exp(0.385 m) - 1).
-
-Inexact minima (Iyengar et al. 2019). The solver stops at w~ with a gradient of norm t, so that
-|w~ - w| <= t / L. Given w, what it adds differs between neighbours by at most 2 t / L: noise
-calibrated to that is added, a Gaussian release of its own. The steps that suffice are bounded for
-every sample, so that t is reached always, and nothing is ever raised.
-
-The proof needs noise with a density. b is never released, so it is never rounded: on a grid, b(w)
-computed from w would lie on the grid for the true rows alone, and w would tell them. Only the
-final sum (w~ and the noise for the solver) is rounded. ``noise="exact"`` (a grid) is refused.
+Privacy (:mod:`.queries` has the proofs). The linear term is charged as a Gaussian release of
+sensitivity 4 G with noise s, and L is at least what keeps the determinant of the Hessian within its
+share. The solver stops near the minimum: noise that covers how near is added, a Gaussian release
+of its own. The steps that suffice are bounded for every sample, so that this is reached always, and
+nothing is ever raised. b is never released, so it is never rounded; only the final sum is.
+``noise="exact"`` (a grid) is refused, because the proof needs noise with a density.
 """
 
 from __future__ import annotations
@@ -46,24 +20,36 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from dpadapt.privacy import Guarantee, Private, Request, gaussian_mu
-from dpadapt.privacy import _validate as validate
+from dpadapt._constraints import NonNegative, OneOf, Table
+from dpadapt.privacy import Gaussian, Guarantee, Private, Rows, gaussian_mu
 
 from ._base import PrivateClassifier, PrivateRegressor
-from ._tasks import Array, Task, signed
+from ._tasks import Array, BaselineTask, signed
+from .queries import hidden_solution, linear_term, needed_strength, solver_reach
 
 __all__ = ["ObjectivePerturbationClassifier", "ObjectivePerturbationRegressor"]
 
-_JACOBIAN = 0.385  # largest a / m; the proof holds up to 0.398
 _OUTPUT = 0.1  # share of the noise that covers the solver
 _TOLERANCE = 1e-8  # norm of the gradient at which the solver stops, in n G
 _LEAST_KNEE = 0.05  # of the pseudo-Huber loss, in public label sd
 _NEWTON = 50  # Newton steps before the slow and certain way
+
+_TABLE: Table = {
+    "start": [OneOf("zero", "public")],
+    "ridge": [NonNegative()],
+    "noise": [
+        OneOf(
+            "secure",
+            "seeded",
+            advice="Objective perturbation has no proof for noise on a grid.",
+        )
+    ],
+}
 
 
 class ObjectivePerturbationRegressor(PrivateRegressor):
@@ -100,6 +86,8 @@ class ObjectivePerturbationRegressor(PrivateRegressor):
     True
     """
 
+    _constraints: ClassVar[Table] = _TABLE
+
     def __init__(
         self,
         *,
@@ -121,11 +109,8 @@ class ObjectivePerturbationRegressor(PrivateRegressor):
         self.ledger = ledger
         self.verbose = verbose
 
-    def _check(self) -> None:
-        _check(self)
-
-    def _solve(
-        self, task: Task, private: Private, options: dict[str, Any]
+    def _coefficients(
+        self, task: BaselineTask, private: Private, options: dict[str, Any]
     ) -> tuple[Array, Guarantee]:
         start = task.public_fit() if self.start == "public" else task.zero()
         left = task.targets - (task.rows @ start)[:, 0]
@@ -167,6 +152,8 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     True
     """
 
+    _constraints: ClassVar[Table] = _TABLE
+
     def __init__(
         self,
         *,
@@ -190,24 +177,11 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         self.ledger = ledger
         self.verbose = verbose
 
-    def _check(self) -> None:
-        _check(self)
-
-    def _solve(
-        self, task: Task, private: Private, options: dict[str, Any]
+    def _coefficients(
+        self, task: BaselineTask, private: Private, options: dict[str, Any]
     ) -> tuple[Array, Guarantee]:
         start = task.public_fit() if self.start == "public" else task.zero()
         return _perturbed(task, private, options, Logistic(), start, self.ridge)
-
-
-def _check(model: ObjectivePerturbationRegressor | ObjectivePerturbationClassifier) -> None:
-    validate.choice("start", model.start, ("zero", "public"))
-    validate.non_negative("ridge", model.ridge)
-    if model.noise == "exact":
-        raise ValueError(
-            "noise must be 'secure' or 'seeded': objective perturbation has no proof for noise on "
-            "a grid."
-        )
 
 
 @dataclass(frozen=True)
@@ -314,13 +288,8 @@ def nesterov(objective: Objective, w: Array, tolerance: float, radius: float) ->
     return w
 
 
-def needed_strength(mu: float, radius: float, curvature: float) -> float:
-    """L that keeps the determinant within its share, for a linear term of mu = 4 G / s."""
-    return curvature * radius**2 / math.expm1(_JACOBIAN * mu / 4)
-
-
 def _perturbed(
-    task: Task,
+    task: BaselineTask,
     private: Private,
     options: dict[str, Any],
     loss: Logistic | PseudoHuber,
@@ -338,11 +307,11 @@ def _perturbed(
         n = session.n_rows
         strength = max(needed, ridge * n)
         tolerance = _TOLERANCE * n * largest
-        rows = session.hide_rows(task.prepared())
-        reach = 2 * tolerance / strength  # as much again for rounding in the gradient itself
-        linear, output = session.plan(
-            Request("gaussian", "linear term", 4 * largest, d, problems),
-            Request("gaussian", "solver", 2 * reach, d, problems, weight=_OUTPUT),
+        rows = session.hide(Rows(task.prepared()))
+        reach = solver_reach(tolerance, strength)
+        grants = session.plan(
+            linear=linear_term(largest, d, problems),
+            solver=Gaussian("solver", reach, d, problems, weight=_OUTPUT),
         )
 
         def solver(output_number: int) -> Callable[[Array, Array], Array]:
@@ -357,11 +326,11 @@ def _perturbed(
 
             return solve
 
-        minima = (
-            session.derive_with_noise(linear, rows, solver(k), d, "minimum")
-            for k in range(problems)
-        )
-        found = [session.gaussian(output, minimum, lambda w: w) for minimum in minima]
+        found = []
+        for k in range(problems):
+            minimum = session.release(grants.linear, rows, function=solver(k))
+            solution = hidden_solution(session, minimum, tolerance, strength)
+            found.append(session.release(grants.solver, solution))
     return np.column_stack(found), session.guarantee
 
 

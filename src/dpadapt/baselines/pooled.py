@@ -8,14 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_X_y
 
-from ._base import LinearClassifier, LinearRegressor
+from dpadapt._linear import LinearClassifier, LinearRegressor
+
+from ._base import PlainFit
 from ._nonprivate import plain
 from ._tasks import Array, fit_logistic, fit_ridge
 
 __all__ = ["NonPrivateClassifier", "NonPrivateRegressor"]
 
 
-class NonPrivateRegressor(LinearRegressor):
+class NonPrivateRegressor(PlainFit, LinearRegressor):
     """Ridge regression on target rows in the clear. No private method: it keeps no secret.
 
     Parameters
@@ -43,7 +45,7 @@ class NonPrivateRegressor(LinearRegressor):
         self, X: ArrayLike, y: ArrayLike, *, target: tuple[ArrayLike, ArrayLike] | None = None
     ) -> Self:
         """Fit to the target rows (plain arrays ``(X, y)``); without them, to the public ones."""
-        task = self._read_public(X, y)
+        task = self._task(X, y)
         rows, labels, weights = task.rows, task.targets, None
         if target is not None:
             more, their = check_X_y(*plain(target), dtype=np.float64, y_numeric=True)
@@ -54,7 +56,7 @@ class NonPrivateRegressor(LinearRegressor):
         return self
 
 
-class NonPrivateClassifier(LinearClassifier):
+class NonPrivateClassifier(PlainFit, LinearClassifier):
     """Logistic regression on target rows in the clear. No private method: it keeps no secret.
 
     Parameters
@@ -86,7 +88,7 @@ class NonPrivateClassifier(LinearClassifier):
         self, X: ArrayLike, y: ArrayLike, *, target: tuple[ArrayLike, ArrayLike] | None = None
     ) -> Self:
         """Fit to the target rows (plain arrays ``(X, y)``); without them, to the public ones."""
-        task = self._read_public(X, y)
+        task = self._task(X, y)
         rows, labels, weights = task.rows, task.labels, None
         if target is not None:
             more, their = check_X_y(*plain(target), dtype=np.float64)

@@ -6,14 +6,15 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from dpadapt._linear import LinearClassifier, LinearRegressor
 from dpadapt.privacy import Guarantee, Private
 
-from ._base import LinearClassifier, LinearRegressor
+from ._base import PlainFit
 
 __all__ = ["PublicOnlyClassifier", "PublicOnlyRegressor"]
 
 
-class PublicOnlyRegressor(LinearRegressor):
+class PublicOnlyRegressor(PlainFit, LinearRegressor):
     """Ridge regression on public rows, its strength by leave-one-out: epsilon 0.
 
     Attributes
@@ -34,13 +35,13 @@ class PublicOnlyRegressor(LinearRegressor):
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, private: Private | None = None) -> Self:
         """Fit to the public rows; ``private`` is ignored."""
-        task = self._read_public(X, y)
+        task = self._task(X, y)
         self._store(task, task.public_fit())
         self.guarantee_ = Guarantee()
         return self
 
 
-class PublicOnlyClassifier(LinearClassifier):
+class PublicOnlyClassifier(PlainFit, LinearClassifier):
     """Logistic regression on public rows, C by a public hold-out: epsilon 0.
 
     Parameters
@@ -69,7 +70,7 @@ class PublicOnlyClassifier(LinearClassifier):
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, private: Private | None = None) -> Self:
         """Fit to the public rows; ``private`` is ignored."""
-        task = self._read_public(X, y)
+        task = self._task(X, y)
         self._store(task, task.public_fit())
         self.guarantee_ = Guarantee()
         return self

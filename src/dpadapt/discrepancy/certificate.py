@@ -54,19 +54,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpadapt.privacy import Grant, Hidden, Request, SecondMoment, Session
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
+from dpadapt.privacy import Gaussian, Grant, Hidden, SecondMoment, Session
 
+from .matrices import Array
 from .minimisation import discrepancy
 from .moments import NoisyMoment
-from .smoothing import Array, Bounds
+from .queries import discrepancy_move, hidden_discrepancy
 
 __all__ = [
     "Certificate",
     "NoisyDiscrepancy",
     "Term",
     "certify",
-    "discrepancy_request",
+    "planned_discrepancy",
     "release_discrepancy",
 ]
 
@@ -265,14 +266,12 @@ def certify(
     )
 
 
-def discrepancy_request(
+def planned_discrepancy(
     query: SecondMoment, n_rows: int, weight: float = 1.0, *, rows: npt.ArrayLike
-) -> Request:
-    r"""Ask for a Gaussian release of :math:`\|M(q)\|_2`, for solvers that release no moment.
+) -> Gaussian:
+    r"""Plan a Gaussian release of :math:`\|M(q)\|_2`, for solvers that release no moment.
 
-    Replacing x by x' moves M(q) by :math:`(x x^T - x' x'^T) / n`, which lies between
-    :math:`-x' x'^T / n` and :math:`x x^T / n`: the norm moves by :math:`r^2 / n` at most (attained
-    where the public weights sit at zero and x' = 0), and by what rounding adds.
+    Its sensitivity is proved in :func:`.queries.discrepancy_move`.
 
     Parameters
     ----------
@@ -280,34 +279,34 @@ def discrepancy_request(
     n_rows : int
         Number of private rows, ``session.n_rows``.
     weight : float, default=1
-        Share of the budget, relative to the other requests of the plan.
+        Share of the budget, relative to the other mechanisms of the plan.
     rows : array-like of shape (m, d)
         Public rows, whose size decides what rounding may add.
 
     Examples
     --------
     >>> from dpadapt.privacy import Cleaning
-    >>> request = discrepancy_request(SecondMoment(Cleaning(radius=2.0)), 100, rows=np.eye(2))
-    >>> round(request.sensitivity, 6)
+    >>> query = SecondMoment(Cleaning(radius=2.0))
+    >>> round(planned_discrepancy(query, 100, rows=np.eye(2)).sensitivity, 6)
     0.04
     """
-    X, r = _array("rows", rows, (None, None)), math.sqrt(query.magnitude)
-    longest = max(r, float(np.linalg.norm(X, axis=1).max()))  # zero rows need no rule of their own
-    move = Bounds(r, longest, validate.count("n_rows", n_rows)).move
-    return Request("gaussian", "discrepancy", move, weight=validate.positive("weight", weight))
+    X = _array("rows", rows, (None, None))
+    move = discrepancy_move(query, X, validate.count("n_rows", n_rows))
+    return Gaussian("discrepancy", move, weight=validate.positive("weight", weight))
 
 
 def release_discrepancy(
     session: Session, grant: Grant, moment: Hidden, rows: npt.ArrayLike, weights: npt.ArrayLike
 ) -> NoisyDiscrepancy:
-    """Release the discrepancy of given weights; trades the grant of :func:`discrepancy_request`.
+    """Release the discrepancy of given weights; trades the grant of :func:`planned_discrepancy`.
 
     Examples
     --------
     >>> from dpadapt.privacy import Cleaning, Private
     >>> query, rows = SecondMoment(Cleaning(radius=1.0)), np.eye(2)
     >>> with Private([[1.0, 0.0]] * 10_000).open(epsilon=1.0, delta=1e-6) as session:
-    ...     (grant,) = session.plan(discrepancy_request(query, session.n_rows, rows=rows))
+    ...     noisy = planned_discrepancy(query, session.n_rows, rows=rows)
+    ...     grant = session.plan(discrepancy=noisy).discrepancy
     ...     found = release_discrepancy(session, grant, session.hide(query), rows, [0.5, 0.5])
     >>> bool(abs(found.value - 0.5) < 8 * found.scale), bool(found.scale < 0.001)
     (True, True)
@@ -316,10 +315,7 @@ def release_discrepancy(
     q = _simplex(weights, len(X))
     if moment.shape != (X.shape[1], X.shape[1]):
         raise ValueError(f"rows must have the {moment.shape[0]} columns of the private moment.")
-    # the moment's own sensitivity never exceeds root 2 times this one, if the facts are the same
-    if moment.sensitivity > math.sqrt(2) * grant.request.sensitivity:
-        raise ValueError("grant was asked for with another number of rows, or another radius.")
-    value = session.gaussian(grant, moment, lambda known: discrepancy(X, q, known))
+    value = session.release(grant, hidden_discrepancy(session, moment, X, q))
     return NoisyDiscrepancy(float(value), grant.scale)
 
 

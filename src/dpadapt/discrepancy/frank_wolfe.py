@@ -26,19 +26,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.privacy import Grant, Hidden, Request, SecondMoment, Session
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
+from dpadapt.privacy import Exponential, Grant, Hidden, LaplaceMin, SecondMoment, Session
 
-from .smoothing import Array, Bounds, Smoothing, row_scores
+from .matrices import Array, public_rows, symmetric_part, weighted_moment
+from .queries import Bounds, Scores, Smoothing, bounds_of, hidden_scores
 
-__all__ = ["FrankWolfe", "public_rows", "weighted_moment"]
+__all__ = ["NoisyFrankWolfe"]
 
 _REFRESH = 500  # steps after which the maintained moment is computed anew
-Scores = Callable[[Array], Array]  # from the private moment M_0 to a score for every row
 
 
 @dataclass(frozen=True, eq=False)
-class FrankWolfe:
+class NoisyFrankWolfe:
     r"""Weights of the public rows by noisy Frank-Wolfe (Algorithm 2).
 
     Parameters
@@ -66,17 +66,17 @@ class FrankWolfe:
     --------
     >>> from dpadapt.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
-    >>> algorithm = FrankWolfe(np.eye(2), Softmax(mu=30.0), steps=300)
+    >>> algorithm = NoisyFrankWolfe(np.eye(2), Softmax(mu=30.0), steps=300)
     >>> np.allclose(algorithm.minimise(np.diag([0.75, 0.25])), [0.75, 0.25], atol=0.02)
     True
 
     >>> private, query = Private([[1.0, 0.0]] * 9000 + [[0.0, 1.0]] * 1000), SecondMoment(
     ...     Cleaning(radius=1.0)
     ... )
-    >>> algorithm = FrankWolfe(np.eye(2), Softmax(mu=10.0), steps=20)
+    >>> algorithm = NoisyFrankWolfe(np.eye(2), Softmax(mu=10.0), steps=20)
     >>> with private.open(epsilon=1.0, delta=1e-6) as session:
-    ...     (grant,) = session.plan(algorithm.request(session, query))
-    ...     weights = algorithm.release(session, grant, session.hide(query))
+    ...     grants = session.plan(vertex=algorithm.mechanism(session, query))
+    ...     weights = algorithm.release(session, grants.vertex, session.hide(query))
     >>> bool(weights[0] > 0.7), session.guarantee.epsilon <= 1.0
     (True, True)
     """
@@ -96,10 +96,10 @@ class FrankWolfe:
         target = symmetric_part(target_moment)
         return self._last(lambda scores: int(np.argmin(scores(target))))
 
-    def request(
+    def mechanism(
         self, session: Session, query: SecondMoment, *, calibration: str = "tight"
-    ) -> Request:
-        """Ask for the K noisy vertices.
+    ) -> Exponential | LaplaceMin:
+        """Plan the K noisy vertices.
 
         Parameters
         ----------
@@ -113,14 +113,16 @@ class FrankWolfe:
         bounds = Bounds.of(query, self.X, whole_sample(session))
         label, reach = "Frank-Wolfe vertex", self.smoothing.range_sensitivity(bounds)
         if calibration == "tight":
-            return Request("noisy-argmin", label, reach, count=self.steps)
+            return Exponential(label, reach, count=self.steps)
         printed = printed_vertex_noise(self.smoothing, bounds, session, self.steps)
-        return Request("laplace-argmin", label, reach, count=self.steps, printed=printed)
+        return LaplaceMin(label, reach, count=self.steps, printed=printed)
 
     def release(self, session: Session, grant: Grant, moment: Hidden) -> Array:
-        """Weights for a hidden second moment; trades the grant of :meth:`request`."""
-        mechanism = vertex_mechanism(session, grant)
-        return self._last(lambda scores: mechanism(grant, moment, scores))
+        """Weights for a hidden second moment; trades the grant of :meth:`mechanism`."""
+        bounds = bounds_of(session, moment, self.X)
+        return self._last(
+            lambda scores: session.release(grant, hidden_scores(session, moment, scores, bounds))
+        )
 
     def path(self, choose: Callable[[Scores], int]) -> Iterator[tuple[Array, Array]]:
         """Weights and their moment S(q) after each step.
@@ -133,14 +135,8 @@ class FrankWolfe:
         X = self.X
         weights = np.full(len(X), 1 / len(X))
         moment = weighted_moment(X, weights)
-
         for k in range(1, self.steps + 1):
-            # what the scores depend on is bound now: a mechanism may keep the function
-            def scores(target: Array, weights: Array = weights, moment: Array = moment) -> Array:
-                H = self.smoothing.gradient(target - moment)
-                return row_scores(X, H) + self.penalty * weights
-
-            chosen = choose(scores)
+            chosen = choose(Scores(X, self.smoothing, moment, self.penalty * weights))
             eta = 3 / (k + 2)
             weights = (1 - eta) * weights
             weights[chosen] += eta
@@ -163,12 +159,6 @@ def whole_sample(session: Session) -> int:
     return session.n_rows
 
 
-def vertex_mechanism(session: Session, grant: Grant) -> Callable[[Grant, Hidden, Scores], int]:
-    """Mechanism by which the grant chooses a row."""
-    exponential = grant.request.mechanism == "noisy-argmin"
-    return session.noisy_argmin if exponential else session.laplace_argmin
-
-
 def printed_vertex_noise(
     smoothing: Smoothing, bounds: Bounds, session: Session, steps: int
 ) -> float:
@@ -179,40 +169,3 @@ def printed_vertex_noise(
     delta = validate.delta(session.delta)
     composed = math.sqrt(2 * steps * math.log(1 / delta)) / session.epsilon
     return 2 * smoothing.printed_sensitivity(bounds) * composed
-
-
-def weighted_moment(X: Array, weights: Array) -> Array:
-    r"""S(q), the weighted sum of :math:`x_i x_i^T`.
-
-    Examples
-    --------
-    >>> weighted_moment(np.eye(2), np.array([0.25, 0.75]))
-    array([[0.25, 0.  ],
-           [0.  , 0.75]])
-    """
-    half = X * np.sqrt(weights)[:, None]
-    moment: Array = half.T @ half
-    return moment
-
-
-def symmetric_part(moment: npt.ArrayLike) -> Array:
-    """Symmetric part of a square matrix of finite numbers."""
-    matrix = np.asarray(moment, dtype=float)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
-        raise ValueError("target_moment must be a square matrix of finite numbers.")
-    symmetric: Array = (matrix + matrix.T) / 2
-    return symmetric
-
-
-def public_rows(X: npt.ArrayLike) -> Array:
-    """Public rows as a float64 matrix, or an error that names X.
-
-    Examples
-    --------
-    >>> public_rows([[1, 2]])
-    array([[1., 2.]])
-    """
-    rows = np.ascontiguousarray(X, dtype=np.float64)
-    if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
-        raise ValueError("X must be a matrix of finite numbers with at least one row and column.")
-    return rows

@@ -199,8 +199,14 @@ def minimise_discrepancy(
     )
 
 
-def discrepancy(X: npt.ArrayLike, weights: npt.ArrayLike, target_moment: npt.ArrayLike) -> float:
-    r"""Discrepancy of given weights, :math:`\|M_0 - S(q)\|_2`.
+def discrepancy(
+    X: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    target_moment: npt.ArrayLike,
+    *,
+    one_sided: bool = False,
+) -> float:
+    r"""Discrepancy of given weights, :math:`\|M_0 - S(q)\|_2`; one-sided, the largest eigenvalue.
 
     Examples
     --------
@@ -208,7 +214,10 @@ def discrepancy(X: npt.ArrayLike, weights: npt.ArrayLike, target_moment: npt.Arr
     0.25
     """
     rows, q = np.asarray(X, dtype=float), np.asarray(weights, dtype=float)
-    return norm(np.asarray(target_moment, dtype=float) - (rows * q[:, None]).T @ rows)
+    residual = np.asarray(target_moment, dtype=float) - (rows * q[:, None]).T @ rows
+    if one_sided:
+        return max(0.0, float(np.linalg.eigvalsh(residual)[-1]))
+    return norm(residual)
 
 
 def _worst_direction(residual: Array) -> Array:

@@ -26,23 +26,25 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from dpadapt.privacy import Grant, Hidden, Request, SecondMoment, Session
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
+from dpadapt.privacy import Gaussian, Grant, Hidden, SecondMoment, Session, SymmetricGaussian
 
-from .frank_wolfe import (
-    printed_vertex_noise,
-    public_rows,
-    symmetric_part,
-    weighted_moment,
-    whole_sample,
+from .frank_wolfe import printed_vertex_noise, whole_sample
+from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
+from .queries import (
+    Bounds,
+    Smoothing,
+    bounds_of,
+    gradient_spread,
+    hidden_gradient,
+    hidden_gradient_matrix,
 )
-from .smoothing import Array, Bounds, Smoothing, row_scores
 
-__all__ = ["MirrorDescent", "bregman_step", "entropic_step", "gradient_spread"]
+__all__ = ["NoisyMirrorDescent", "bregman_step", "entropic_step"]
 
 
 @dataclass(frozen=True, eq=False)
-class MirrorDescent:
+class NoisyMirrorDescent:
     r"""Weights of the public rows by noisy mirror descent (Algorithm 3).
 
     Parameters
@@ -68,17 +70,11 @@ class MirrorDescent:
     --------
     dpadapt.discrepancy.parameters.mirror_descent_parameters : chooses mu, K and the step size.
 
-    Notes
-    -----
-    With noise on the gradient, the entries move together by at most
-    :math:`\|E\|_F \sqrt{\lambda_{max}(\sum_i \|x_i\|^2 x_i x_i^T)}` in the Euclidean norm, E the
-    change of H: see :func:`gradient_spread`. The paper has :math:`\sqrt m` times its bound on one.
-
     Examples
     --------
     >>> from dpadapt.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
-    >>> algorithm = MirrorDescent(np.eye(2), Softmax(mu=30.0), steps=300, step_size=0.1)
+    >>> algorithm = NoisyMirrorDescent(np.eye(2), Softmax(mu=30.0), steps=300, step_size=0.1)
     >>> np.allclose(algorithm.minimise(np.diag([0.75, 0.25])), [0.75, 0.25], atol=0.02)
     True
 
@@ -86,8 +82,8 @@ class MirrorDescent:
     ...     Cleaning(radius=1.0)
     ... )
     >>> with private.open(epsilon=1.0, delta=1e-6) as session:
-    ...     (grant,) = session.plan(algorithm.request(session, query))
-    ...     weights = algorithm.release(session, grant, session.hide(query))
+    ...     grants = session.plan(gradient=algorithm.mechanism(session, query))
+    ...     weights = algorithm.release(session, grants.gradient, session.hide(query))
     >>> bool(weights[0] > 0.7), session.guarantee.epsilon <= 1.0
     (True, True)
     """
@@ -115,10 +111,10 @@ class MirrorDescent:
         target = symmetric_part(target_moment)
         return self._average(lambda moment: self._scores(target - moment))
 
-    def request(
+    def mechanism(
         self, session: Session, query: SecondMoment, *, calibration: str = "tight"
-    ) -> Request:
-        """Ask for the K noisy gradients.
+    ) -> Gaussian:
+        """Plan the K noisy gradients.
 
         Parameters
         ----------
@@ -136,25 +132,26 @@ class MirrorDescent:
         if self.noise_on == "matrix":
             if calibration == "paper":
                 raise ValueError("calibration='paper' needs noise_on='gradient': none is printed.")
-            return Request("gaussian", "gradient matrix", moved, d * d, self.steps)
+            return SymmetricGaussian("gradient matrix", moved, d * d, self.steps)
         reach, printed = moved * gradient_spread(self.X), None
         if calibration == "paper":
             # one vertex's noise times sqrt(m)
             vertex = printed_vertex_noise(self.smoothing, bounds, session, self.steps)
             printed = math.sqrt(m) * vertex
-        return Request("gaussian", "gradient", reach, m, self.steps, printed=printed)
+        return Gaussian("gradient", reach, m, self.steps, printed=printed)
 
     def release(self, session: Session, grant: Grant, moment: Hidden) -> Array:
-        """Weights for a hidden second moment; trades the grant of :meth:`request`."""
+        """Weights for a hidden second moment; trades the grant of :meth:`mechanism`."""
+        facts, bounds = (session, moment, self.smoothing), bounds_of(session, moment, self.X)
+        spread = gradient_spread(self.X)
 
         def from_matrix(public: Array) -> Array:
-            H = session.symmetric_gaussian(
-                grant, moment, lambda target: self.smoothing.gradient(target - public)
-            )
+            H = session.release(grant, hidden_gradient_matrix(*facts, public, bounds))
             return row_scores(self.X, H)
 
         def from_entries(public: Array) -> Array:
-            return session.gaussian(grant, moment, lambda target: self._scores(target - public))
+            entries = hidden_gradient(*facts, public, self.X, bounds, spread=spread)
+            return np.asarray(session.release(grant, entries))
 
         return self._average(from_matrix if self.noise_on == "matrix" else from_entries)
 
@@ -230,21 +227,3 @@ def bregman_step(weights: Array, gradient: Array, step_size: float) -> Array:
     most = 4 / (p - 1)  # twice what is enough, so that rounding leaves a change of sign
     new = primal(brentq(lambda largest: primal(largest).sum() - 1, 1e-12 * most, most, xtol=1e-15))
     return np.asarray(new / new.sum())
-
-
-def gradient_spread(X: Array) -> float:
-    r"""Largest Euclidean norm of :math:`(x_i^T E x_i)_i` over symmetric E of Frobenius norm 1.
-
-    .. math:: \sum_i (x_i^T E x_i)^2 \le \sum_i \|x_i\|^2 \|E x_i\|^2
-              = Tr\, E (\sum_i \|x_i\|^2 x_i x_i^T) E
-              \le \lambda_{max}(\sum_i \|x_i\|^2 x_i x_i^T) \|E\|_F^2,
-
-    and this bound is what is returned; it is at most :math:`\sqrt m \hat r^2`.
-
-    Examples
-    --------
-    >>> gradient_spread(np.array([[1.0, 0.0], [0.0, 2.0]]))
-    4.0
-    """
-    scaled = X * np.linalg.norm(X, axis=1, keepdims=True)
-    return math.sqrt(float(np.linalg.eigvalsh(scaled.T @ scaled)[-1]))

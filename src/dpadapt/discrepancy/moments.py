@@ -18,15 +18,30 @@ A minimiser on M^ exceeds the best by at most twice the spectral norm of the noi
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.privacy import Cleaning, Guarantee, Private, SecondMoment
+from dpadapt._constraints import NonNegative, OneOf, Table
+from dpadapt._strategy import Strategy
+from dpadapt.privacy import Cleaning, Guarantee, Private, SecondMoment, SymmetricGaussian
 
-__all__ = ["NoisyMoment", "release_second_moment"]
+from .minimisation import discrepancy, minimise_discrepancy
+from .second_stage import shrunken_fit
+from .source import Adaptation, Array, Source
+from .variable_projection import variable_projection
+
+__all__ = ["AdaptationWarning", "Moments", "NoisyMoment", "release_second_moment"]
+
+_PASSES = 500  # over the public rows, at most
+_TELLING = 1.5  # times the noise: a smaller difference does not tell which rows to weigh
+
+
+class AdaptationWarning(UserWarning):
+    """The public rows cannot be weighted to look like the private ones."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +92,93 @@ def release_second_moment(private: Private, cleaning: Cleaning, **session: Any) 
     """
     with private.open(**session) as opened:
         moment = opened.hide(SecondMoment(cleaning))
-        (grant,) = opened.plan(moment.request())
-        matrix = opened.symmetric_gaussian(grant, moment)
+        grants = opened.plan(moment=SymmetricGaussian.of(moment))
+        matrix = opened.release(grants.moment, moment)
     if cleaning.intercept:
         matrix[-1, -1] = cleaning.intercept**2
-    return NoisyMoment(matrix, grant.scale, opened.guarantee)
+    return NoisyMoment(matrix, grants.moment.scale, opened.guarantee)
+
+
+@dataclass(frozen=True)
+class Moments(Strategy):
+    """Release the noisy second moment once; all else is free.
+
+    Parameters
+    ----------
+    objective : {"two-stage", "single-stage"}, default="two-stage"
+        Weights first and then the fit, or both at once (variable projection).
+    max_remaining : float, default=0.2
+        Adapt only if weights can bring the discrepancy down to this part of what it is with
+        uniform weights, or below the noise, and if the samples differ by half as much again as the
+        noise. Otherwise the private rows lie outside what public rows can be weighted to, or the
+        noise hides how they differ: no weights come with a promise, and the model stays the one
+        trained on public data alone, with a warning. 1 adapts wherever the samples differ by more
+        than the noise.
+
+    Examples
+    --------
+    >>> Moments(max_remaining=1.0)
+    Moments(objective='two-stage', max_remaining=1.0)
+    """
+
+    objective: str = "two-stage"
+    max_remaining: float = 0.2
+    _constraints: ClassVar[Table] = {
+        "objective": [OneOf("two-stage", "single-stage")],
+        "max_remaining": [NonNegative()],
+    }
+
+    def adapt(
+        self,
+        source: Source,
+        private: Private,
+        cleaning: Cleaning,
+        session: dict[str, Any],
+        *,
+        certificate: bool,
+    ) -> Adaptation:
+        """Weigh the public rows by one noisy second moment, if that can be done."""
+        rows = source.matched
+        noisy = release_second_moment(private, cleaning, **session)
+        uniform = discrepancy(rows, source.uniform, noisy.matrix)
+        kept = Adaptation(source.uniform, uniform, uniform, noisy.guarantee, released=noisy)
+        if uniform <= noisy.noise_floor:  # the samples look alike
+            return kept
+        enough = max(noisy.noise_floor, self.max_remaining * uniform)
+        if self.max_remaining < 1 and uniform < _TELLING * noisy.noise_floor:
+            _warn(
+                f"the public and the private rows differ by {uniform / noisy.noise_floor:.1f} "
+                "times the noise, too little to tell how"
+            )
+            return kept
+        solution = minimise_discrepancy(
+            rows, noisy.matrix, tolerance=noisy.noise_floor, give_up=enough, max_iter=_PASSES
+        )
+        if solution.discrepancy > enough:
+            proved = solution.lower_bound > enough
+            left = (solution.lower_bound if proved else solution.discrepancy) / uniform
+            _warn(
+                "no weights of the public rows come near the private ones: "
+                f"{'at least ' if proved else ''}{left:.0%} of the discrepancy would remain"
+            )
+            return kept
+        weights, slopes, remaining = solution.weights, None, solution.discrepancy
+        if self.objective == "single-stage":
+            weights, slopes = variable_projection(
+                rows, source.centered, noisy.matrix, radius=source.norm_bound, ridge=source.ridge
+            )
+            remaining = discrepancy(rows, weights, noisy.matrix)
+        return Adaptation(weights, remaining, uniform, noisy.guarantee, slopes, noisy)
+
+    def fit(self, source: Source, weights: Array) -> tuple[Array, float]:
+        """Second stage: coefficients, and how far they moved from the public-only ones."""
+        return shrunken_fit(source.rows, source.labels, weights, ridge=source.ridge)
+
+
+def _warn(reason: str) -> None:
+    warnings.warn(
+        f"{reason}. The model stays the one trained on public data alone; "
+        "solver=Moments(max_remaining=1) adapts all the same.",
+        AdaptationWarning,
+        stacklevel=6,
+    )

@@ -17,11 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dpadapt.privacy import SecondMoment, gaussian_mu, zcdp_rho
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
+from dpadapt.privacy import SecondMoment, calibrate, gaussian_mu
+from dpadapt.privacy.accounting.events import DiscreteGaussianEvent
 
-from .mirror_descent import gradient_spread
-from .smoothing import Array, Bounds, Smoothing, Softmax
+from .matrices import Array
+from .queries import Bounds, Smoothing, gradient_spread
+from .smoothing import Softmax
 
 __all__ = [
     "PublicFacts",
@@ -31,6 +33,7 @@ __all__ = [
     "mirror_descent_parameters",
     "norm_power",
     "single_stage_parameters",
+    "zcdp_rho",
 ]
 
 _MOST_STEPS = 10_000
@@ -130,7 +133,7 @@ class PublicFacts:
 def frank_wolfe_parameters(
     facts: PublicFacts, *, smoothing: Smoothing | None = None, steps: int | None = None
 ) -> Tuning:
-    r"""Sharpness and number of steps for :class:`~.frank_wolfe.FrankWolfe`.
+    r"""Sharpness and number of steps for :class:`~.frank_wolfe.NoisyFrankWolfe`.
 
     With b the scale of one step's noise at :math:`\mu = 1`, the discrepancy exceeds the least one
     by at most :math:`\mu C_K + \log(2d)/\mu`,
@@ -172,7 +175,7 @@ def mirror_descent_parameters(
     geometry: str = "entropy",
     noise_on: str = "matrix",
 ) -> Tuning:
-    r"""Sharpness, number of steps and step size for :class:`~.mirror_descent.MirrorDescent`.
+    r"""Sharpness, number of steps and step size for :class:`~.mirror_descent.NoisyMirrorDescent`.
 
     With noise of standard deviation :math:`s \sqrt K` on an entry and slopes of at most L, the
     average of the iterates loses at most
@@ -188,7 +191,7 @@ def mirror_descent_parameters(
     smoothing, steps, step_size : optional
         Kept where they are given.
     penalty, geometry, noise_on
-        As in :class:`~.mirror_descent.MirrorDescent`.
+        As in :class:`~.mirror_descent.NoisyMirrorDescent`.
 
     Examples
     --------
@@ -280,7 +283,7 @@ def single_stage_parameters(
     steps: int | None = None,
     step_size: float | None = None,
 ) -> Tuning:
-    r"""Sharpness, number of steps and step size for :class:`~.single_stage.SingleStage`.
+    r"""Sharpness, number of steps and step size for :class:`~.single_stage.NoisySingleStage`.
 
     The gap is at most :math:`\sqrt{2 A C / K} + s \sqrt K \log(2mK/\beta)` on average, s the scale
     of one step's noise, at the step :math:`\eta = \sqrt{2A / (CK)}`; the smoothing's error
@@ -350,3 +353,19 @@ def _sharpest(facts: PublicFacts, loss: Callable[[Smoothing], float], factor: fl
     error = factor * math.log(2 * facts.X.shape[1])
     options = [Softmax(float(mu)) for mu in _SHARPNESS / facts.bounds.public**2]
     return min(options, key=lambda option: loss(option) + error / option.mu)
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Largest rho (from below) such that rho-zCDP implies (epsilon, delta)-DP.
+
+    Examples
+    --------
+    >>> round(zcdp_rho(1.0, 1 / 8000), 4)
+    0.0419
+    """
+    validate.epsilon(epsilon)
+    validate.delta(delta)
+    scale = calibrate(
+        lambda noise: [DiscreteGaussianEvent("rho", 1.0, noise)], epsilon, delta, relative=1e-10
+    )
+    return 0.5 / scale**2

@@ -8,6 +8,7 @@ public here: nothing is charged.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def shrunken_fit(
     weights : array-like of shape (m,)
         The weights q, in the simplex.
     ridge : float
-        The penalty of both fits, on labels centered by their weighted mean.
+        The penalty of both fits; the constant is not penalised.
 
     Examples
     --------
@@ -83,16 +84,49 @@ def shrunken_fit(
     return ShrunkenFit(unit * (base + share * (fit - base)), share)
 
 
+def within_ball(start: Array, end: Array, radius: float) -> float:
+    """How far the way from ``start`` to ``end`` stays in the ball: a part from 0 to 1.
+
+    Examples
+    --------
+    >>> within_ball(np.array([1.0]), np.array([3.0]), 2.0)
+    0.5
+    >>> within_ball(np.array([1.0]), np.array([-1.5]), 2.0)
+    1.0
+    """
+    largest = max(float(np.abs(end).max()), float(np.abs(start).max()), radius)
+    begin, move, radius = start / largest, (end - start) / largest, radius / largest
+    a, b, c = float(move @ move), float(begin @ move), radius**2 - float(begin @ begin)
+    if a == 0 or 2 * b + a <= c:  # the end lies within
+        return 1.0
+    return min(1.0, max(0.0, (math.sqrt(b * b + a * max(c, 0.0)) - b) / a))
+
+
+def weighted_fit(rows: Array, labels: Array, weights: Array, *, ridge: float) -> Array:
+    """Weighted ridge regression whose constant, the last column, is not penalised.
+
+    Examples
+    --------
+    >>> rows = np.array([[0.0, 1.0], [2.0, 1.0]])
+    >>> weighted_fit(rows, np.array([5.0, 9.0]), np.array([0.5, 0.5]), ridge=1e9).round(6)
+    array([0., 7.])
+    """
+    return _fit_and_moves(rows, labels, weights, ridge)[0]
+
+
 def _fit_and_moves(rows: Array, labels: Array, weights: Array, ridge: float) -> tuple[Array, Array]:
     """Coefficients, and how each row moves them."""
-    offset = float(weights @ labels)
-    fit = weighted_ridge(rows, labels - offset, weights, ridge=ridge)
-    solved = rows @ _inverse((rows * weights[:, None]).T @ rows, ridge)
-    leverage = weights * np.einsum("ij,ij->i", solved, rows)
+    offset, center = float(weights @ labels), weights @ rows[:, :-1]
+    centered = rows[:, :-1] - center
+    slopes = weighted_ridge(centered, labels - offset, weights, ridge=ridge)
+    solved = centered @ _inverse((centered * weights[:, None]).T @ centered, ridge)
+    leverage = weights * (1 + np.einsum("ij,ij->i", solved, centered))
     freedom = np.maximum(1 - leverage, _LEAST_FREEDOM)
-    moves = solved * (weights * (labels - offset - rows @ fit) / freedom)[:, None]
-    fit[-1] += offset / rows[0, -1]
-    return fit, moves
+    pulls = weights * (labels - offset - centered @ slopes) / freedom
+    moves = solved * pulls[:, None]
+    unit = rows[0, -1]
+    fit = np.append(slopes, (offset - center @ slopes) / unit)
+    return fit, np.column_stack([moves, (pulls - moves @ center) / unit])
 
 
 def weighted_ridge(

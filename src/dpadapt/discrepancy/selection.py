@@ -13,21 +13,18 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.privacy import Grant, Hidden, Request, SecondMoment, Session
+from dpadapt.privacy import Exponential, Grant, Hidden, SecondMoment, Session
 
-from .frank_wolfe import public_rows, weighted_moment
-from .smoothing import Array, Bounds
+from .matrices import public_rows, weighted_moment
+from .queries import Bounds, bounds_of, choice_range, hidden_discrepancies
 
-__all__ = ["choose_weights", "weights_request"]
+__all__ = ["choose_weights", "weights_choice"]
 
 
-def weights_request(session: Session, query: SecondMoment, X: npt.ArrayLike) -> Request:
-    r"""Ask for a choice among weights on the hold-out part of a session that was split.
+def weights_choice(session: Session, query: SecondMoment, X: npt.ArrayLike) -> Exponential:
+    """Plan a choice among weights on the hold-out part of a session that was split.
 
-    Range sensitivity. Replacing x by x' moves :math:`M_{val}` by
-    :math:`(x x^T - x' x'^T) / n_{val}`, of norm at most :math:`r^2 / n_{val}`; so every candidate's
-    discrepancy moves by at most that much, one up and another down, and the difference of two by
-    at most :math:`2 r^2 / n_{val}` (attained), whatever the number of candidates.
+    Its range is proved in :func:`.queries.hidden_discrepancies`.
 
     Parameters
     ----------
@@ -46,9 +43,9 @@ def weights_request(session: Session, query: SecondMoment, X: npt.ArrayLike) -> 
     >>> candidates = [np.array([0.5, 0.5]), np.array([0.9, 0.1]), np.array([0.1, 0.9])]
     >>> with private.open(epsilon=1.0, delta=1e-6) as session:
     ...     session.split(holdout=0.5)
-    ...     (grant,) = session.plan(holdout=[weights_request(session, query, X)])
+    ...     grants = session.plan(choice=weights_choice(session, query, X))
     ...     moment = session.hide(query, "holdout")
-    ...     best = choose_weights(session, grant, moment, X, candidates)
+    ...     best = choose_weights(session, grants.choice, moment, X, candidates)
     >>> candidates[best]
     array([0.9, 0.1])
     """
@@ -56,7 +53,7 @@ def weights_request(session: Session, query: SecondMoment, X: npt.ArrayLike) -> 
     if n_holdout < 1:
         raise ValueError("session must be split first, with at least one row in the hold-out part.")
     bounds = Bounds.of(query, public_rows(X), n_holdout)
-    return Request("noisy-argmin", "choice of weights", 2 * bounds.move)
+    return Exponential("choice of weights", choice_range(bounds), part="holdout")
 
 
 def choose_weights(
@@ -72,7 +69,7 @@ def choose_weights(
     ----------
     session : Session
     grant : Grant
-        Of :func:`weights_request`.
+        Of :func:`weights_choice`.
     moment : Hidden
         The second moment of the hold-out part.
     X : array-like of shape (m, d)
@@ -81,7 +78,7 @@ def choose_weights(
 
     Examples
     --------
-    See :func:`weights_request`.
+    See :func:`weights_choice`.
 
     >>> callable(choose_weights)
     True
@@ -91,7 +88,6 @@ def choose_weights(
     if not moments:
         raise ValueError("candidates must hold at least one set of weights.")
 
-    def discrepancies(target: Array) -> Array:
-        return np.array([np.linalg.norm(target - each, 2) for each in moments])
-
-    return session.noisy_argmin(grant, moment, discrepancies)
+    bounds = bounds_of(session, moment, rows)
+    found = hidden_discrepancies(session, moment, moments, bounds)
+    return int(session.release(grant, found))

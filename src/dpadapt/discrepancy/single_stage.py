@@ -5,80 +5,57 @@ r"""Algorithm 1 of the paper: Frank-Wolfe in two geometries, private, for a join
         direction  u   = argmin of <gradient in w (noisy, where it is private), u> over the ball
         step       q_{k+1} = (1 - eta) q_k + eta e_j,   w_{k+1} = (1 - eta) w_k + eta u
 
-q lies in the simplex and w in a Euclidean ball. The paper's use of it is
+q lies in the simplex (or another polyhedron) and w in a Euclidean ball (or another convex set):
+:mod:`.sets`. The paper's use of it is
 :math:`L(q, w) = \sum_i q_i (w \cdot x_i - y_i)^2 + 4 \Lambda^2 \tilde F(q)`, in which the gradient
 in w is public once q is: :class:`AdaptationObjective`.
 
 Which iterate to return. The paper returns the one with the smallest noisy gap, but its gaps hold
 un-noised numbers and noise that was used before, and no proof covers them; so that rule is not
 offered. "last" and "uniform" (a random one) cost nothing; "select" chooses by a fresh exponential
-mechanism over the gaps :math:`\langle g_k, q_k \rangle - \min_i g_{k,i} + G_{w,k}`. A gap is the
-largest of :math:`\langle g_k, q_k - e_v \rangle` over the vertices v. Each of these is a mean of
-differences of two scores, hence moves by at most their range R when one private row is replaced,
-and so does the largest; two gaps may move in opposite directions: range 2R. (Where the gradient in
-w is private with sensitivity t, the w-part adds t times the diameter of the ball to R.) With the
-noise of a vertex it costs as much as four vertices.
+mechanism over the gaps (:func:`.queries.joint.gap_range` has the proof). With the noise of a vertex
+it costs as much as four vertices.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from functools import cached_property
+from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq
 
-from dpadapt.privacy import Grant, Hidden, Request, SecondMoment, Session
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.grants import Mechanism
-
-from .frank_wolfe import (
-    public_rows,
-    symmetric_part,
-    vertex_mechanism,
-    weighted_moment,
-    whole_sample,
+from dpadapt import _validate as validate
+from dpadapt.privacy import (
+    Exponential,
+    Gaussian,
+    Hidden,
+    LaplaceMin,
+    Mechanism,
+    SecondMoment,
+    Session,
 )
-from .smoothing import Array, Bounds, Smoothing, row_scores
 
-__all__ = ["AdaptationObjective", "Objective", "SingleStage", "ball_least_squares"]
+from .frank_wolfe import whole_sample
+from .matrices import Array, public_rows, symmetric_part, weighted_moment
+from .queries import (
+    Bounds,
+    Objective,
+    Scores,
+    Smoothing,
+    gap_range,
+    hidden_coefficient_gradient,
+    hidden_gaps,
+    hidden_weight_gradient,
+    vertex_range,
+)
+from .sets import Ball, ConvexSet, Polyhedron, Simplex
 
-
-class Objective(Protocol):
-    """A function f(q, w) of weights and coefficients that depends on a private statistic.
-
-    Attributes
-    ----------
-    shape : (int, int)
-        Number of weights, number of coefficients.
-    radius : float
-        Of the ball of coefficients.
-    """
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def radius(self) -> float: ...
-    def weight_gradient(self, q: Array, w: Array, statistic: Array) -> Array:
-        """Gradient in q, one score for each vertex of the simplex."""
-
-    def coefficient_gradient(self, q: Array, w: Array, statistic: Array | None) -> Array:
-        """Gradient in w; the statistic is None where ``coefficient_sensitivity`` is 0."""
-
-    def best_coefficients(self, q: Array) -> Array:
-        """Minimiser over w for given weights, from public data."""
-
-    def range_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
-        """How far one private row moves the difference of two entries of the gradient in q."""
-
-    def coefficient_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
-        """How far one private row moves the gradient in w, in the Euclidean norm."""
-
-    def printed_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
-        """Sensitivity of one entry of the gradient in q as the paper prints it."""
+__all__ = ["AdaptationObjective", "NoisySingleStage", "ball_least_squares"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +111,9 @@ class AdaptationObjective:
 
     def weight_gradient(self, q: Array, w: Array, statistic: Array) -> Array:
         """Losses plus 4 Lambda^2 times the gradient of the smoothed discrepancy."""
-        H = self.smoothing.gradient(statistic - weighted_moment(self.X, q))
-        return np.asarray((self.X @ w - self.y) ** 2 + self.strength * row_scores(self.X, H))
+        losses = (self.X @ w - self.y) ** 2
+        moment = weighted_moment(self.X, q)
+        return Scores(self.X, self.smoothing, moment, losses, self.strength)(statistic)
 
     def coefficient_gradient(self, q: Array, w: Array, statistic: Array | None = None) -> Array:
         """Gradient of the weighted loss: public."""
@@ -151,6 +129,10 @@ class AdaptationObjective:
         """4 Lambda^2 times that of the smoothing."""
         return self.strength * self.smoothing.range_sensitivity(Bounds.of(query, self.X, n_rows))
 
+    def entry_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
+        """4 Lambda^2 times that of the smoothing, for polyhedra with vertices of different mass."""
+        return self.strength * self.smoothing.sensitivity(Bounds.of(query, self.X, n_rows))
+
     def coefficient_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
         """Zero."""
         return 0.0
@@ -161,7 +143,7 @@ class AdaptationObjective:
 
 
 @dataclass(frozen=True, eq=False)
-class SingleStage:
+class NoisySingleStage:
     r"""Weights and coefficients together, by private Frank-Wolfe (Algorithm 1).
 
     Parameters
@@ -176,7 +158,11 @@ class SingleStage:
         Which iterate to return.
     exact : bool, default=False
         Whether w is the minimiser for the current weights after every step, rather than a
-        Frank-Wolfe step; only where the gradient in w is public.
+        Frank-Wolfe step; only where the gradient in w is public, and over the ball.
+    weights : Polyhedron, optional
+        Q, if it is not the simplex: :mod:`.sets`.
+    coefficients : ConvexSet, optional
+        W, if it is not the ball of the objective.
 
     See Also
     --------
@@ -187,14 +173,14 @@ class SingleStage:
     >>> from dpadapt.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> X, y = np.eye(2), np.array([0.5, -0.5])
-    >>> algorithm = SingleStage(
+    >>> algorithm = NoisySingleStage(
     ...     AdaptationObjective(X, y, Softmax(mu=10.0), radius=1.0), steps=30, step_size=0.1
     ... )
     >>> private, query = Private([[1.0, 0.0]] * 9000 + [[0.0, 1.0]] * 1000), SecondMoment(
     ...     Cleaning(radius=1.0)
     ... )
     >>> with private.open(epsilon=1.0, delta=1e-6) as session:
-    ...     grants = session.plan(*algorithm.requests(session, query))
+    ...     grants = session.plan(**algorithm.mechanisms(session, query))
     ...     q, w = algorithm.release(session, grants, session.hide(query))
     >>> bool(q[0] > 0.7), bool(w[0] > 0.1), session.guarantee.epsilon <= 1.0
     (True, True, True)
@@ -205,12 +191,26 @@ class SingleStage:
     step_size: float
     output: str = "last"
     exact: bool = False
+    weights: Polyhedron | None = None
+    coefficients: ConvexSet | None = None
 
     def __post_init__(self) -> None:
         validate.count("steps", self.steps)
         if not 0 < validate.positive("step_size", self.step_size) <= 1:
             raise ValueError(f"step_size must be at most 1; got {self.step_size!r}.")
         validate.choice("output", self.output, ("last", "uniform", "select"))
+        if self.exact and self.coefficients is not None:
+            raise ValueError("exact=True is for the ball; leave coefficients out.")
+
+    @cached_property
+    def _q(self) -> Polyhedron:
+        return Simplex(self.objective.shape[0]) if self.weights is None else self.weights
+
+    @cached_property
+    def _w(self) -> ConvexSet:
+        if self.coefficients is not None:
+            return self.coefficients
+        return Ball(self.objective.shape[1], self.objective.radius)
 
     def minimise(
         self, statistic: npt.ArrayLike, *, rng: np.random.Generator | None = None
@@ -224,10 +224,10 @@ class SingleStage:
             rng,
         )
 
-    def requests(
+    def mechanisms(
         self, session: Session, query: SecondMoment, *, calibration: str = "tight"
-    ) -> tuple[Request, ...]:
-        """Ask for the vertices, then the gradients in w (if private), then the selection (if any).
+    ) -> dict[str, Mechanism]:
+        """Plan the vertices, the gradients in w ("turn", if private), the choice (if any).
 
         Parameters
         ----------
@@ -241,58 +241,59 @@ class SingleStage:
         """
         validate.choice("calibration", calibration, ("tight", "paper"))
         facts = (query, whole_sample(session))
-        reach = self.objective.range_sensitivity(*facts)
+        reach = vertex_range(self.objective, *facts, self._q.swing)
         turn = self.objective.coefficient_sensitivity(*facts)
         if self.exact and turn > 0:
             raise ValueError("exact=True needs an objective whose gradient in w is public.")
         (_, d), K, printed = self.objective.shape, self.steps, calibration == "paper"
+        if printed and self._q.swing != (1.0, 0.0):
+            raise ValueError("calibration='paper' is for distributions over rows.")
         noise = factor = None
         if printed:
             factor = 4 * math.sqrt(2 * K * math.log(1 / validate.delta(session.delta)))
             factor /= session.epsilon
             noise = factor * self.objective.printed_sensitivity(*facts)
-        vertex: Mechanism = "laplace-argmin" if printed else "noisy-argmin"
-        asked = [Request(vertex, "Frank-Wolfe vertex", reach, count=K, printed=noise)]
+        kind = LaplaceMin if printed else Exponential
+        planned: dict[str, Mechanism] = {
+            "vertex": kind("Frank-Wolfe vertex", reach, count=K, printed=noise)
+        }
         if turn > 0:
             spread = None if factor is None else factor * turn
-            asked.append(Request("gaussian", "gradient in w", turn, d, K, printed=spread))
+            planned["turn"] = Gaussian("gradient in w", turn, d, K, printed=spread)
         if self.output == "select":
-            gap = 2 * (reach + 2 * self.objective.radius * turn)
-            asked.append(
-                Request("noisy-argmin", "choice of iterate", gap, weight=2.0, printed=noise)
-            )
-        return tuple(asked)
+            gap = gap_range(self.objective, *facts, self._q.swing, self._w.diameter)
+            planned["choice"] = Exponential("choice of iterate", gap, weight=2.0, printed=noise)
+        return planned
 
     def release(
         self,
         session: Session,
-        grants: Sequence[Grant],
+        grants: SimpleNamespace,
         statistic: Hidden,
         *,
         rng: np.random.Generator | None = None,
     ) -> tuple[Array, Array]:
-        """Weights and coefficients for a hidden statistic; trades the grants of :meth:`requests`.
+        """Weights and coefficients for a hidden statistic; trades the grants of the mechanisms.
 
         ``rng`` draws the iterate where the output is "uniform"; no privacy hangs on it.
         """
-        mechanism, vertex = vertex_mechanism(session, grants[0]), grants[0]
-        by_label = {grant.request.label: grant for grant in grants}
+        facts = (session, statistic, self.objective)
 
         def turn(q: Array, w: Array) -> Array:
-            if "gradient in w" not in by_label:
+            if not hasattr(grants, "turn"):
                 return self.objective.coefficient_gradient(q, w, None)
-            return session.gaussian(
-                by_label["gradient in w"],
-                statistic,
-                lambda known: self.objective.coefficient_gradient(q, w, known),
-            )
+            slope = hidden_coefficient_gradient(*facts, q, w)
+            return np.asarray(session.release(grants.turn, slope))
 
-        return self._run(
-            lambda scores: mechanism(vertex, statistic, scores),
-            turn,
-            lambda gaps: session.noisy_argmin(by_label["choice of iterate"], statistic, gaps),
-            rng,
-        )
+        def choose(scores: Callable[[Array], Array]) -> int:
+            hidden = hidden_weight_gradient(*facts, scores, self._q.swing)
+            return int(session.release(grants.vertex, hidden))
+
+        def select(gaps: Callable[[Array], Array]) -> int:
+            hidden = hidden_gaps(*facts, gaps, self._q.swing, self._w.diameter)
+            return int(session.release(grants.choice, hidden))
+
+        return self._run(choose, turn, select, rng)
 
     def path(
         self, choose: Callable[[Callable[[Array], Array]], int], turn: Callable[..., Array]
@@ -306,22 +307,20 @@ class SingleStage:
         turn : callable
             Takes q and w, returns the (noisy) gradient in w.
         """
-        (m, d), eta = self.objective.shape, self.step_size
-        q, w = np.full(m, 1 / m), np.zeros(d)
+        eta, q, w = self.step_size, self._q.start, self._w.start
         yield q, w
         for _ in range(self.steps):
 
             def scores(statistic: Array, q: Array = q, w: Array = w) -> Array:
-                return self.objective.weight_gradient(q, w, statistic)
+                return self._q.scores(self.objective.weight_gradient(q, w, statistic))
 
             chosen = choose(scores)
             slope = turn(q, w)
-            q = (1 - eta) * q
-            q[chosen] += eta
+            q = (1 - eta) * q + eta * self._q.vertex(chosen)
             if self.exact:
                 w = self.objective.best_coefficients(q)
             else:
-                w = (1 - eta) * w + eta * _farthest(slope, self.objective.radius)
+                w = (1 - eta) * w + eta * self._w.lowest(slope)
             yield q, w
 
     def _run(
@@ -361,10 +360,10 @@ class SingleStage:
 
     def _gap(self, q: Array, w: Array, statistic: Array) -> float:
         """Stationarity gap: how fast f falls towards the best vertex and direction."""
-        scores = self.objective.weight_gradient(q, w, statistic)
+        gradient = self.objective.weight_gradient(q, w, statistic)
         slope = self.objective.coefficient_gradient(q, w, statistic)
-        steepest = slope @ (w - _farthest(slope, self.objective.radius))
-        return float(scores @ q - scores.min() + steepest)
+        steepest = slope @ (w - self._w.lowest(slope))
+        return float(gradient @ q - self._q.scores(gradient).min() + steepest)
 
 
 def ball_least_squares(moment: Array, cross: Array, *, radius: float) -> Array:
@@ -391,9 +390,3 @@ def ball_least_squares(moment: Array, cross: Array, *, radius: float) -> Array:
     if values.size and excess(0.0) > 0:
         multiplier = float(brentq(excess, 0.0, 2 * float(np.linalg.norm(along)) / radius))
     return np.asarray(vectors[:, kept] @ (along / (values + multiplier)))
-
-
-def _farthest(slope: Array, radius: float) -> Array:
-    """Point of the ball that is farthest down the slope; its center where there is none."""
-    norm = float(np.linalg.norm(slope))
-    return np.zeros_like(slope) if norm == 0 else -radius / norm * slope

@@ -6,119 +6,22 @@ moves their gradient a little, by an amount that is known. All are functions of 
 :math:`l` of M, and have a symmetric matrix H as their gradient:
 :math:`\partial F / \partial q_i = - x_i^T H x_i`.
 
-**What one row does to M.** Replacing the private row x by x' changes :math:`M_0` by
-:math:`\Delta = (x x^T - x' x'^T) / n`, which lies between :math:`-x' x'^T / n` and
-:math:`x x^T / n`. So its eigenvalues lie within :math:`\pm r^2 / n`, one on each side at most
-(Weyl), and with the Schatten norms :math:`\|.\|_{(s)}`
-
-.. math:: \|\Delta\|_2 \le r^2/n, \qquad \|\Delta\|_{(s)} \le 2^{1/s} r^2/n.    \tag{1}
-
-(The paper has :math:`2 r^2 / n` for the first.) By the same argument the differences
-:math:`x_i x_i^T - x_j x_j^T` of public rows have norms of at most :math:`\hat r^2` and
-:math:`2^{1/s} \hat r^2`.
+What one row does to M, inequality (1) below, is said in :mod:`.queries.bounds`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpadapt.privacy import SecondMoment
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 
-__all__ = ["Bounds", "OneSidedSoftmax", "PNorm", "Smoothing", "Softmax", "row_scores"]
+from .matrices import Array
+from .queries import Bounds
 
-Array = NDArray[np.float64]
-
-_BLOCK = 4096  # rows per matrix product: the temporaries stay in the processor's cache
-_ROUNDING = 1e-11  # of the squared norms: what rounding can add to the change of a moment
-
-
-@dataclass(frozen=True)
-class Bounds:
-    r"""Public bounds from which every sensitivity follows.
-
-    Parameters
-    ----------
-    private : float
-        r, bound on the norm of a private row, its intercept included.
-    public : float
-        :math:`\hat r`, the largest norm of a public row, its intercept included.
-    n_rows : int
-        n, the number of private rows.
-
-    Examples
-    --------
-    >>> Bounds(private=2.0, public=1.0, n_rows=100).move.__round__(6)
-    0.04
-    """
-
-    private: float
-    public: float
-    n_rows: int
-
-    def __post_init__(self) -> None:
-        validate.positive("private", self.private)
-        validate.positive("public", self.public)
-        validate.count("n_rows", self.n_rows)
-
-    @classmethod
-    def of(cls, query: SecondMoment, X: Array, n_rows: int) -> Bounds:
-        """Bounds of a private second moment beside public rows X.
-
-        Examples
-        --------
-        >>> from dpadapt.privacy import Cleaning
-        >>> Bounds.of(SecondMoment(Cleaning(radius=3.0, intercept=4.0)), np.eye(2), 10)
-        Bounds(private=5.0, public=1.0, n_rows=10)
-        """
-        norms = np.linalg.norm(np.asarray(X, dtype=float), axis=1)
-        if not norms.size or not 0 < norms.max() < math.inf:
-            raise ValueError("X must hold at least one row that is not zero, and finite numbers.")
-        return cls(math.sqrt(query.magnitude), float(norms.max()), max(1, n_rows))
-
-    @property
-    def move(self) -> float:
-        """Bound on the spectral norm of what one row changes: r^2 / n, and what rounding adds."""
-        return self.private**2 / self.n_rows + _ROUNDING * (self.private**2 + self.public**2)
-
-
-class Smoothing(Protocol):
-    """What an algorithm needs to know of a smooth function of M. Sensitivities: replace-one."""
-
-    def value(self, M: Array) -> float:
-        """Value at a symmetric matrix. Private if M is."""
-
-    def gradient(self, M: Array) -> Array:
-        """Gradient H with respect to M, symmetric. Private if M is."""
-
-    def bracket(self, value: float, d: int) -> tuple[float, float]:
-        """Interval that holds the approximated norm of a d x d matrix of this value."""
-
-    def smoothness(self, reach: float) -> float:
-        """Modulus with respect to the l1 norm of q, for public rows of norm up to ``reach``."""
-
-    def slope(self, bounds: Bounds) -> float:
-        """Bound on every entry of the gradient in q."""
-
-    def sensitivity(self, bounds: Bounds) -> float:
-        """How far one private row moves any entry of the gradient in q."""
-
-    def range_sensitivity(self, bounds: Bounds) -> float:
-        """How far one private row moves the difference of any two entries."""
-
-    def matrix_sensitivity(self, bounds: Bounds) -> float:
-        """How far one private row moves H, in the Frobenius norm."""
-
-    def value_sensitivity(self, bounds: Bounds) -> float:
-        """How far one private row moves the value."""
-
-    def printed_sensitivity(self, bounds: Bounds) -> float:
-        """Sensitivity of the gradient's entries as the paper prints it."""
+__all__ = ["OneSidedSoftmax", "PNorm", "Softmax"]
 
 
 @dataclass(frozen=True)
@@ -383,18 +286,6 @@ class PNorm:
         """b, bound on the Schatten 2p-norm of M."""
         large, small = sorted((bounds.private**2, bounds.public**2), reverse=True)
         return large * float((1 + (small / large) ** (2 * self.p)) ** (1 / (2 * self.p)))
-
-
-def row_scores(X: Array, H: Array) -> Array:
-    r"""Gradient in q from the gradient in M: :math:`-x_i^T H x_i` for every row.
-
-    Examples
-    --------
-    >>> row_scores(np.array([[1.0, 0.0], [1.0, 2.0]]), np.diag([1.0, 0.5]))
-    array([-1., -3.])
-    """
-    blocks = (X[start : start + _BLOCK] for start in range(0, len(X), _BLOCK))
-    return -np.concatenate([np.vecdot(rows @ H, rows) for rows in blocks])
 
 
 def _assemble(values: Array, vectors: Array) -> Array:

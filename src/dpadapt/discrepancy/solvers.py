@@ -1,88 +1,308 @@
-"""The paper's own solvers behind one call: public rows, a private sample and a choice go in.
+"""How public rows are weighted: what ``solver=`` of a :class:`dpadapt.DiscrepancyRegressor` may be.
 
-Each opens one session, plans everything it will release, and returns what came out with the
-guarantee. "moments" is not here: its one release is :mod:`.moments`, and all else is free.
+A solver is a strategy: it holds its options, and :meth:`adapt` weighs public rows by a private
+sample. Each opens one session and plans everything that it will release before the first release.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpadapt.privacy import Cleaning, Guarantee, Private, Request, SecondMoment
-from dpadapt.privacy import _validate as validate
+from dpadapt._constraints import (
+    Count,
+    Instance,
+    NonNegative,
+    Null,
+    OneOf,
+    Positive,
+    Table,
+)
+from dpadapt._strategy import Strategy
+from dpadapt.privacy import (
+    Cleaning,
+    Exponential,
+    Guarantee,
+    Hidden,
+    Mechanism,
+    Private,
+    SecondMoment,
+    Session,
+)
 
-from .certificate import NoisyDiscrepancy, discrepancy_request, release_discrepancy
-from .frank_wolfe import FrankWolfe
-from .mirror_descent import MirrorDescent
+from .certificate import NoisyDiscrepancy, planned_discrepancy, release_discrepancy
+from .frank_wolfe import NoisyFrankWolfe
+from .mirror_descent import NoisyMirrorDescent
+from .moments import Moments
 from .parameters import (
     PublicFacts,
+    Tuning,
     frank_wolfe_parameters,
     mirror_descent_parameters,
     norm_power,
     single_stage_parameters,
 )
-from .single_stage import AdaptationObjective, SingleStage
-from .smoothing import Array, PNorm, Smoothing, Softmax
+from .queries import Smoothing
+from .second_stage import weighted_fit
+from .single_stage import AdaptationObjective, NoisySingleStage
+from .smoothing import OneSidedSoftmax, PNorm, Softmax
+from .source import Adaptation, Array, Source
 
-__all__ = ["Choice", "weigh"]
+__all__ = ["SOLVERS", "FrankWolfe", "MirrorDescent", "SingleStage"]
+
+_PAPER: Table = {
+    "calibration": [OneOf("tight", "paper")],
+    "smoothing": [OneOf("softmax", "p-norm", "one-sided"), Instance(Softmax, PNorm)],
+    "steps": [Count(), Null()],
+    "step_size": [Positive(), Null()],
+    "penalty": [NonNegative()],
+}
+
+
+class PaperSolver(Strategy):
+    """One of the paper's algorithms, which release K noisy steps."""
+
+    calibration: str
+    smoothing: str | Softmax | PNorm
+    _constraints: ClassVar[Table] = _PAPER
+
+    def adapt(
+        self,
+        source: Source,
+        private: Private,
+        cleaning: Cleaning,
+        session: dict[str, Any],
+        *,
+        certificate: bool,
+    ) -> Adaptation:
+        """Weigh the public rows by noisy steps."""
+        choice = _Choice(self.calibration, certificate)
+        budget = (session["epsilon"], session["delta"], self.calibration)
+        facts = PublicFacts(source.matched, SecondMoment(cleaning), private.n_rows, *budget)
+        found = self._weigh(choice, source, facts, private, session)
+        # as printed the single stage has coefficients of its own; a refit on its weights is better
+        slopes = found.coefficients if self.calibration == "paper" else None
+        guarantee, noisy = found.guarantee, found.discrepancy
+        return Adaptation(found.weights, None, None, guarantee, slopes, noisy)
+
+    def _weigh(
+        self,
+        choice: _Choice,
+        source: Source,
+        facts: PublicFacts,
+        private: Private,
+        session: dict[str, Any],
+    ) -> _Weighed:
+        raise NotImplementedError
+
+    def _smoothing(self, facts: PublicFacts) -> Smoothing | None:
+        """The smoothing that was chosen; None leaves its sharpness open."""
+        if not isinstance(self.smoothing, str):
+            return self.smoothing
+        return PNorm(norm_power(facts.X.shape[1])) if self.smoothing == "p-norm" else None
+
+    def _sided(self, tuned: Tuning) -> Smoothing:
+        """The smoothing that was tuned, on one side if that was asked for."""
+        if self.smoothing == "one-sided" and isinstance(tuned.smoothing, Softmax):
+            return OneSidedSoftmax(tuned.smoothing.mu)
+        return tuned.smoothing
+
+    def fit(self, source: Source, weights: Array) -> tuple[Array, float]:
+        """Second stage: coefficients, all the way from the public-only ones."""
+        return weighted_fit(source.rows, source.labels, weights, ridge=source.ridge), 1.0
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What the user has chosen; None stands for a choice from public facts.
+class FrankWolfe(PaperSolver):
+    """Noisy Frank-Wolfe: K noisy choices of a public row (the paper's Algorithm 2).
 
-    Attributes are those of :class:`dpadapt.DiscrepancyRegressor` of the same names.
+    Parameters
+    ----------
+    calibration : {"tight", "paper"}, default="tight"
+        Noise calibrated to what was asked, or the printed constants. The guarantee tells what they
+        truly give, with a warning where that is more than was asked.
+    smoothing : {"softmax", "p-norm", "one-sided"}, Softmax or PNorm, default="softmax"
+        The smooth stand-in for the spectral norm, or ("one-sided") for the largest eigenvalue, the
+        one-sided discrepancy; ``Softmax(mu)`` and ``OneSidedSoftmax(mu)`` fix its sharpness, which
+        else is chosen from public facts.
+    steps : int, optional
+        K; by default from public facts.
+    penalty : float, default=0
+        The paper's lambda, against sparse weights.
 
     Examples
     --------
-    >>> Choice(solver="frank-wolfe", steps=100).calibration
-    'tight'
+    >>> FrankWolfe(steps=50)
+    FrankWolfe(calibration='tight', smoothing='softmax', steps=50, penalty=0.0)
     """
 
-    solver: str
     calibration: str = "tight"
-    smoothing: str = "softmax"
-    mu: float | None = None
+    smoothing: str | Softmax | PNorm = "softmax"
+    steps: int | None = None
+    penalty: float = 0.0
+
+    def _weigh(
+        self,
+        choice: _Choice,
+        source: Source,
+        facts: PublicFacts,
+        private: Private,
+        session: dict[str, Any],
+    ) -> _Weighed:
+        tuned = frank_wolfe_parameters(facts, smoothing=self._smoothing(facts), steps=self.steps)
+        algorithm = NoisyFrankWolfe(facts.X, self._sided(tuned), tuned.steps, self.penalty)
+        return _run(algorithm, choice, facts, private, session)
+
+
+@dataclass(frozen=True)
+class MirrorDescent(PaperSolver):
+    """Noisy mirror descent: K noisy gradients (the paper's Algorithm 3).
+
+    Parameters
+    ----------
+    calibration : {"tight", "paper"}, default="tight"
+        Noise calibrated to what was asked, or the printed constants, which need
+        ``noise_on="gradient"``.
+    smoothing : {"softmax", "p-norm", "one-sided"}, Softmax or PNorm, default="softmax"
+        The smooth stand-in for the spectral norm.
+    steps, step_size : optional
+        K and eta; by default from public facts.
+    penalty : float, default=0
+        The paper's lambda, against sparse weights.
+    geometry : {"entropy", "p-norm"}, default="entropy"
+        Of a step.
+    noise_on : {"matrix", "gradient"}, default="matrix"
+        Where the noise goes: on the d x d matrix, or on m coordinates as printed.
+
+    Examples
+    --------
+    >>> MirrorDescent(calibration="paper")
+    Traceback (most recent call last):
+    ...
+    ValueError: calibration='paper' needs noise_on='gradient': nothing is printed for the matrix.
+    """
+
+    calibration: str = "tight"
+    smoothing: str | Softmax | PNorm = "softmax"
     steps: int | None = None
     step_size: float | None = None
     penalty: float = 0.0
-    norm_bound: float = 1.0
     geometry: str = "entropy"
     noise_on: str = "matrix"
+    _constraints: ClassVar[Table] = {
+        "geometry": [OneOf("entropy", "p-norm")],
+        "noise_on": [OneOf("matrix", "gradient")],
+    }
+
+    def _check(self) -> None:
+        if self.calibration == "paper" and self.noise_on != "gradient":
+            raise ValueError(
+                "calibration='paper' needs noise_on='gradient': nothing is printed for the matrix."
+            )
+
+    def _weigh(
+        self,
+        choice: _Choice,
+        source: Source,
+        facts: PublicFacts,
+        private: Private,
+        session: dict[str, Any],
+    ) -> _Weighed:
+        tuned = mirror_descent_parameters(
+            facts,
+            smoothing=self._smoothing(facts),
+            steps=self.steps,
+            step_size=self.step_size,
+            penalty=self.penalty,
+            geometry=self.geometry,
+            noise_on=self.noise_on,
+        )
+        algorithm = NoisyMirrorDescent(
+            facts.X,
+            self._sided(tuned),
+            tuned.steps,
+            tuned.step_size,
+            penalty=self.penalty,
+            geometry=self.geometry,
+            noise_on=self.noise_on,
+            # the average of all iterates is the paper's; that of the last half is better
+            average="all" if self.calibration == "paper" else "half",
+        )
+        return _run(algorithm, choice, facts, private, session)
+
+
+@dataclass(frozen=True)
+class SingleStage(PaperSolver):
+    """Noisy Frank-Wolfe on weights and coefficients at once (the paper's Algorithm 1).
+
+    Parameters
+    ----------
+    calibration : {"tight", "paper"}, default="tight"
+        Noise calibrated to what was asked, or the printed constants.
+    smoothing : {"softmax", "p-norm", "one-sided"}, Softmax or PNorm, default="softmax"
+        The smooth stand-in for the spectral norm.
+    steps, step_size : optional
+        K and eta; by default from public facts.
+    iterate : {"last", "uniform", "select"}, default="last"
+        Which iterate is returned; "select" pays for a private choice.
+
+    Examples
+    --------
+    >>> SingleStage(iterate="select", steps=20).steps
+    20
+    """
+
+    calibration: str = "tight"
+    smoothing: str | Softmax | PNorm = "softmax"
+    steps: int | None = None
+    step_size: float | None = None
     iterate: str = "last"
-    certificate: bool = False
+    _constraints: ClassVar[Table] = {"iterate": [OneOf("last", "uniform", "select")]}
 
-    def __post_init__(self) -> None:
-        validate.choice("solver", self.solver, tuple(_SOLVERS))
-        validate.choice("smoothing", self.smoothing, ("softmax", "p-norm"))
-        for name in ("mu", "step_size"):
-            if getattr(self, name) is not None:
-                validate.positive(name, getattr(self, name))
-        if self.steps is not None:
-            validate.count("steps", self.steps)
-        if self.certificate and self.calibration == "paper":
-            raise ValueError(
-                "certificate needs a release of its own, for which the printed constants leave no "
-                "budget; take calibration='tight'."
-            )
-        if self.mu is not None and self.smoothing != "softmax":
-            raise ValueError(
-                "mu is the sharpness of smoothing='softmax'; leave it out for 'p-norm'."
-            )
-
-    def smooth(self, d: int) -> Smoothing | None:
-        """The smoothing that was chosen; None leaves its sharpness open."""
-        if self.smoothing == "p-norm":
-            return PNorm(norm_power(d))
-        return None if self.mu is None else Softmax(self.mu)
+    def _weigh(
+        self,
+        choice: _Choice,
+        source: Source,
+        facts: PublicFacts,
+        private: Private,
+        session: dict[str, Any],
+    ) -> _Weighed:
+        smoothing, bound = self._smoothing(facts), source.norm_bound
+        tuned = single_stage_parameters(
+            facts,
+            source.centered,
+            radius=bound,
+            smoothing=smoothing,
+            steps=self.steps,
+            step_size=self.step_size,
+        )
+        objective = AdaptationObjective(facts.X, source.centered, self._sided(tuned), radius=bound)
+        algorithm = NoisySingleStage(objective, tuned.steps, tuned.step_size, output=self.iterate)
+        return _run_single_stage(algorithm, choice, facts, private, session)
 
 
-class Weighed(NamedTuple):
+SOLVERS: Mapping[str, type] = {
+    "moments": Moments,
+    "frank-wolfe": FrankWolfe,
+    "mirror-descent": MirrorDescent,
+    "single-stage": SingleStage,
+}
+"""Solvers by name."""
+
+
+class _Choice(NamedTuple):
+    """How noise is calibrated, and whether a certificate is paid for."""
+
+    calibration: str
+    certificate: bool
+
+
+class _Weighed(NamedTuple):
     """Weights of the public rows, coefficients where the solver has its own, and the cost.
 
     ``discrepancy`` is that of the weights, released with noise, where a certificate was asked for.
@@ -94,142 +314,54 @@ class Weighed(NamedTuple):
     discrepancy: NoisyDiscrepancy | None
 
 
-def weigh(
-    choice: Choice,
-    rows: Array,
-    labels: Array,
-    private: Private,
-    cleaning: Cleaning,
-    session: dict[str, Any],
-) -> Weighed:
-    """Run one of the paper's solvers on a private sample.
-
-    Parameters
-    ----------
-    choice : Choice
-    rows : ndarray of shape (m, d)
-        Public rows, scaled and with an intercept column.
-    labels : ndarray of shape (m,)
-        Public labels, centered; only the single stage reads them.
-    private : Private
-    cleaning : Cleaning
-        How private rows are scaled and bounded.
-    session : dict
-        Arguments of :meth:`dpadapt.Private.open`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> private = Private([[1.0, 0.0]] * 9000 + [[0.0, 1.0]] * 1000)
-    >>> budget = {"epsilon": 1.0, "delta": 1e-6}
-    >>> found = weigh(
-    ...     Choice("frank-wolfe"), np.eye(2), np.zeros(2), private, Cleaning(radius=1.0), budget
-    ... )
-    >>> bool(found.weights[0] > 0.6), found.guarantee.epsilon <= 1.0
-    (True, True)
-    """
-    query = SecondMoment(cleaning)
-    facts = PublicFacts(
-        rows, query, private.n_rows, session["epsilon"], session["delta"], choice.calibration
-    )
-    return _SOLVERS[choice.solver](choice, facts, labels, private, session)
-
-
-def _frank_wolfe(
-    choice: Choice, facts: PublicFacts, labels: Array, private: Private, session: dict[str, Any]
-) -> Weighed:
-    tuned = frank_wolfe_parameters(
-        facts, smoothing=choice.smooth(facts.X.shape[1]), steps=choice.steps
-    )
-    algorithm = FrankWolfe(facts.X, tuned.smoothing, tuned.steps, choice.penalty)
-    return _run(algorithm, choice, facts, private, session)
-
-
-def _mirror_descent(
-    choice: Choice, facts: PublicFacts, labels: Array, private: Private, session: dict[str, Any]
-) -> Weighed:
-    tuned = mirror_descent_parameters(
-        facts,
-        smoothing=choice.smooth(facts.X.shape[1]),
-        steps=choice.steps,
-        step_size=choice.step_size,
-        penalty=choice.penalty,
-        geometry=choice.geometry,
-        noise_on=choice.noise_on,
-    )
-    # the average of all iterates is what the paper returns; that of the last half is better
-    average = "all" if choice.calibration == "paper" else "half"
-    algorithm = MirrorDescent(
-        facts.X,
-        tuned.smoothing,
-        tuned.steps,
-        tuned.step_size,
-        penalty=choice.penalty,
-        geometry=choice.geometry,
-        noise_on=choice.noise_on,
-        average=average,
-    )
-    return _run(algorithm, choice, facts, private, session)
-
-
 def _run(
-    algorithm: FrankWolfe | MirrorDescent,
-    choice: Choice,
+    algorithm: NoisyFrankWolfe | NoisyMirrorDescent,
+    choice: _Choice,
     facts: PublicFacts,
     private: Private,
     session: dict[str, Any],
-) -> Weighed:
+) -> _Weighed:
     with private.open(**session) as opened:
-        request = algorithm.request(opened, facts.query, calibration=choice.calibration)
-        grant, *paid = opened.plan(request, *_certificate_request(choice, facts, request))
+        steps = algorithm.mechanism(opened, facts.query, calibration=choice.calibration)
+        grants = opened.plan(steps=steps, certificate=_certificate(choice, facts, steps))
         moment = opened.hide(facts.query)
-        weights = algorithm.release(opened, grant, moment)
-        noisy = [release_discrepancy(opened, each, moment, facts.X, weights) for each in paid]
-    return Weighed(weights, None, opened.guarantee, noisy[0] if noisy else None)
+        weights = algorithm.release(opened, grants.steps, moment)
+        noisy = _released(opened, grants, moment, facts, weights)
+    return _Weighed(weights, None, opened.guarantee, noisy)
 
 
-def _certificate_request(
-    choice: Choice, facts: PublicFacts, request: Request
-) -> tuple[Request, ...]:
-    """Ask for the discrepancy with a tenth of the budget (in zCDP), if a certificate is wanted.
+def _run_single_stage(
+    algorithm: NoisySingleStage,
+    choice: _Choice,
+    facts: PublicFacts,
+    private: Private,
+    session: dict[str, Any],
+) -> _Weighed:
+    with private.open(**session) as opened:
+        planned = algorithm.mechanisms(opened, facts.query, calibration=choice.calibration)
+        grants = opened.plan(**planned, certificate=_certificate(choice, facts, planned["vertex"]))
+        moment = opened.hide(facts.query)
+        rng = np.random.default_rng(session.get("random_state"))  # draws an iterate, no noise
+        weights, slopes = algorithm.release(opened, grants, moment, rng=rng)
+        noisy = _released(opened, grants, moment, facts, weights)
+    return _Weighed(weights, slopes, opened.guarantee, noisy)
+
+
+def _certificate(choice: _Choice, facts: PublicFacts, steps: Mechanism) -> list[Mechanism]:
+    """Plan the discrepancy with a tenth of the budget (in zCDP), if a certificate is wanted.
 
     K selections of weight 1 cost K/8 and K Gaussian releases K/2, one Gaussian of weight w w^2/2.
     """
     if not choice.certificate:
-        return ()
-    steps = request.count / (4 if request.mechanism == "noisy-argmin" else 1)
-    weight = math.sqrt(steps) / 3
-    return (discrepancy_request(facts.query, facts.n_rows, weight, rows=facts.X),)
+        return []
+    weight = math.sqrt(steps.count / (4 if isinstance(steps, Exponential) else 1)) / 3
+    return [planned_discrepancy(facts.query, facts.n_rows, weight, rows=facts.X)]
 
 
-def _single_stage(
-    choice: Choice, facts: PublicFacts, labels: Array, private: Private, session: dict[str, Any]
-) -> Weighed:
-    tuned = single_stage_parameters(
-        facts,
-        labels,
-        radius=choice.norm_bound,
-        smoothing=choice.smooth(facts.X.shape[1]),
-        steps=choice.steps,
-        step_size=choice.step_size,
-    )
-    objective = AdaptationObjective(facts.X, labels, tuned.smoothing, radius=choice.norm_bound)
-    algorithm = SingleStage(objective, tuned.steps, tuned.step_size, output=choice.iterate)
-    with private.open(**session) as opened:
-        requests = algorithm.requests(opened, facts.query, calibration=choice.calibration)
-        extra = _certificate_request(choice, facts, requests[0])
-        grants = opened.plan(*requests, *extra)
-        moment = opened.hide(facts.query)
-        rng = np.random.default_rng(session.get("random_state"))  # draws an iterate, no noise
-        weights, slopes = algorithm.release(opened, grants[: len(requests)], moment, rng=rng)
-        paid = grants[len(requests) :]
-        noisy = [release_discrepancy(opened, each, moment, facts.X, weights) for each in paid]
-    return Weighed(weights, slopes, opened.guarantee, noisy[0] if noisy else None)
-
-
-_Solver = Callable[[Choice, PublicFacts, Array, Private, dict[str, Any]], Weighed]
-_SOLVERS: dict[str, _Solver] = {
-    "frank-wolfe": _frank_wolfe,
-    "mirror-descent": _mirror_descent,
-    "single-stage": _single_stage,
-}
+def _released(
+    session: Session, grants: SimpleNamespace, moment: Hidden, facts: PublicFacts, weights: Array
+) -> NoisyDiscrepancy | None:
+    """The discrepancy of the weights, if it was planned."""
+    if not grants.certificate:
+        return None
+    return release_discrepancy(session, grants.certificate[0], moment, facts.X, weights)

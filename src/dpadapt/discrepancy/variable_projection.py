@@ -26,11 +26,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 
-from .frank_wolfe import public_rows, symmetric_part, weighted_moment
+from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
+from .queries import Smoothing
 from .single_stage import ball_least_squares
-from .smoothing import Array, Smoothing, Softmax, row_scores
+from .smoothing import Softmax
 
 __all__ = ["Projected", "SingleStageProblem", "variable_projection"]
 

@@ -1,28 +1,60 @@
-"""What the classifiers of the hybrid model share: public rows, units of features, predictions."""
+"""What the classifiers of the hybrid model share: one fit, units of features, predictions."""
 
 from __future__ import annotations
 
-import math
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadapt._checks import public_part, public_scaling
+from dpadapt._constraints import Fraction, OneOf, Positive, Table
 from dpadapt._linear import ScoreClassifier
 from dpadapt._public_fits import fit_logistic
-from dpadapt.privacy import Agents
+from dpadapt._story import Story
+from dpadapt.base import PrivateEstimator, Problem
+from dpadapt.privacy import Agents, Guarantee, Private
 
-from .rules import LinearRule, Rule, feature_count, raw_features
+from .certificate import AgentsCertificate, NotCertified
+from .rules import FEATURES, LinearRule, Rule, feature_count, raw_features
+from .story import rule_story
+from .units import FeatureUnits, unit_scaling
 
-__all__ = ["RuleClassifier", "unit_scaling"]
+__all__ = ["HybridProblem", "RuleClassifier"]
 
 Array = NDArray[np.float64]
 
 
-class RuleClassifier(ScoreClassifier):
+@dataclass(frozen=True, eq=False)
+class HybridProblem(Problem):
+    """Public rows, which may be none, and agents.
+
+    Parameters
+    ----------
+    agents : Agents, optional
+    polled : dict
+        How agents are asked: arguments of :meth:`dpadapt.Agents.open`.
+
+    Examples
+    --------
+    >>> HybridProblem(np.zeros((0, 2)), np.zeros(0), np.array(["no", "yes"])).agents is None
+    True
+    """
+
+    agents: Agents | None = None
+    polled: Any = None
+
+    def poll(self) -> Any:
+        """Open the agents."""
+        assert self.agents is not None
+        return self.agents.open(**self.polled)
+
+
+class RuleClassifier(PrivateEstimator, ScoreClassifier):
     """Classifies by a public rule, ``rule_``, between two classes.
 
     Examples
@@ -30,6 +62,7 @@ class RuleClassifier(ScoreClassifier):
     >>> class Given(RuleClassifier):
     ...     def fit(self, X=None, y=None):
     ...         return self
+    ...     def _solve(self, problem, session): ...
     >>> model = Given()
     >>> model.rule_ = LinearRule("linear", [0.0], [1.0], [1.0, 0.0], ("no", "yes"))
     >>> model.classes_, model.n_features_in_ = np.array(["no", "yes"]), 1
@@ -39,47 +72,122 @@ class RuleClassifier(ScoreClassifier):
 
     features: str
     classes: Sequence[Any] | None
-    unit: float
+    unit: Any
     agent_epsilon: float
-    centre: ArrayLike | None
-    scale: ArrayLike | None
+    target_error: float
 
-    def _public(self, X: Any, y: Any, private: Any) -> tuple[Array, Any, Any]:
-        """Public rows and labels, and the two classes; no rows at all if X is None."""
-        rows, labels, classes = public_part(self, X, y, private)
-        return rows, labels, two_classes(classes)
+    _constraints: ClassVar[Table] = {
+        "agent_epsilon": [Positive()],
+        "features": [OneOf(*FEATURES)],
+        "unit": [Positive()],
+        "target_error": [Fraction()],
+    }
+    _method: ClassVar[str]  # by which the rule was learnt, for the report
 
-    def _blank(self, rows: Array, classes: Any) -> LinearRule:
-        """Rule without coefficients: classes, features, and their public centre and scale."""
-        width = feature_count(self.features, rows.shape[1])
-        if len(rows):
-            centre, scale = public_scaling(raw_features(self.features, rows))
-        else:
-            centre, scale = unit_scaling(self.features, rows.shape[1], float(self.unit))
-        centre = centre if self.centre is None else _given("centre", self.centre, width)
-        scale = scale if self.scale is None else _given("scale", self.scale, width)
-        return LinearRule(self.features, centre, scale, np.zeros(width + 1), tuple(classes))
+    def fit(
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        private: Private | None = None,
+        agents: Agents | None = None,
+    ) -> Self:
+        """Fit to a curator's private rows and to agents.
 
-    def _public_rule(self, rows: Array, codes: Any, blank: LinearRule) -> LinearRule:
-        if not len(rows):
-            raise ValueError("X: give public rows, or private ones that are not empty.")
-        table = (raw_features(self.features, rows) - blank.centre) / blank.scale
-        found = fit_logistic(np.column_stack([table, np.ones(len(rows))]), codes, 2)
-        # the sign of a score does not depend on the row's length, which the rule cuts to C
-        return blank.with_coefficients(blank.clip * found[:, 0])
+        Parameters
+        ----------
+        X : array-like of shape (m, d), optional
+            Public rows; they set the units of the columns.
+        y : array-like of shape (m,), optional
+            Public labels.
+        private : Private, optional
+            The curator's rows with their labels.
+        agents : Agents, optional
+            People of the target population, with labels. Those asked are spent.
 
-    def _same_columns(self, agents: Agents) -> None:
-        if agents.n_columns != self.n_features_in_:
+        Returns
+        -------
+        estimator
+            Itself, fitted.
+        """
+        self._fit(X, y, private, agents=agents)
+        doubt = "" if self.certificate_.certified or not self.candidates_ else self._doubt()
+        if doubt:
+            warnings.warn(doubt, NotCertified, stacklevel=2)
+        return self
+
+    def _doubt(self) -> str:
+        """What to warn of where agents did not certify the rule; empty: nothing."""
+        return ""
+
+    # public facts
+
+    def _read(self, X: Any, y: Any, private: Any, *, agents: Any = None) -> HybridProblem:
+        if agents is not None:
+            check_agents(agents)
+        rows, labels, classes = self._public(X, y, private, agents)
+        if agents is not None and agents.n_columns != self.n_features_in_:
             raise ValueError(
                 f"agents have {agents.n_columns} columns, but the other rows have "
                 f"{self.n_features_in_}; give both the same columns."
             )
+        codes = np.searchsorted(classes, labels).astype(np.int64)
+        return HybridProblem(rows, codes, two_classes(classes), agents)
 
-    def _poll_options(self, options: dict[str, Any]) -> dict[str, Any]:
+    def _public(self, X: Any, y: Any, private: Any, agents: Any) -> tuple[Array, Any, Any]:
+        """Public rows and labels, and the classes; no rows at all if X is None."""
+        return public_part(self, X, y, private)
+
+    def _blank(self, problem: HybridProblem) -> LinearRule:
+        """Rule without coefficients: classes, features, and their public centre and scale."""
+        rows = problem.X
+        width = feature_count(self.features, rows.shape[1])
+        if isinstance(self.unit, FeatureUnits):
+            centre, scale = self.unit.of(width)
+        elif len(rows):
+            centre, scale = public_scaling(raw_features(self.features, rows))
+        else:
+            centre, scale = unit_scaling(self.features, rows.shape[1], float(self.unit))
+        return LinearRule(self.features, centre, scale, np.zeros(width + 1), tuple(problem.names))
+
+    def _public_rule(self, problem: HybridProblem) -> LinearRule:
+        """Rule of the public rows alone."""
+        rows, blank = problem.X, self._blank(problem)
+        if not len(rows):
+            raise ValueError("X: give public rows, or private ones that are not empty.")
+        table = (raw_features(self.features, rows) - blank.centre) / blank.scale
+        found = fit_logistic(np.column_stack([table, np.ones(len(rows))]), problem.labels, 2)
+        # the sign of a score does not depend on the row's length, which the rule cuts to C
+        return blank.with_coefficients(blank.clip * found[:, 0])
+
+    # agents beside the session
+
+    def _alone(
+        self, problem: HybridProblem, options: dict[str, Any]
+    ) -> tuple[dict[str, Any], Guarantee]:
+        return super()._alone(replace(problem, polled=self._polled(options)), options)
+
+    def _adapt(
+        self, problem: HybridProblem, sample: Private, options: dict[str, Any]
+    ) -> tuple[dict[str, Any], Guarantee]:
+        return super()._adapt(replace(problem, polled=self._polled(options)), sample, options)
+
+    def _polled(self, options: dict[str, Any]) -> dict[str, Any]:
         """How agents are asked, from the options of the curator's session."""
         seed = options["random_state"]
         own = None if seed is None else seed + 1  # other noise than the curator's
         return {"epsilon": self.agent_epsilon, "noise": options["noise"], "random_state": own}
+
+    def _found(self, rule: Rule) -> dict[str, Any]:
+        """Fitted attributes, as long as nobody is asked."""
+        return {
+            "rule_": rule,
+            "agents_guarantee_": Guarantee(),
+            "certificate_": AgentsCertificate.none(self.target_error),
+            "candidates_": (),
+        }
+
+    # what a fitted model says
 
     def decision_function(self, X: ArrayLike) -> Array:
         """Scores of the second class; only their sign, if the rule has no scores.
@@ -92,6 +200,9 @@ class RuleClassifier(ScoreClassifier):
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         rule: Rule = self.rule_
         return rule.scores(rows) if isinstance(rule, LinearRule) else rule.predict_sign(rows)
+
+    def _story(self) -> Story:
+        return rule_story(self, self._method)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -111,37 +222,9 @@ def check_agents(agents: Any) -> None:
 
 
 def two_classes(classes: Any) -> Any:
+    """Refuse more than two classes."""
     if len(classes) != 2:
         raise ValueError(
             f"Only binary classification is supported: y has {len(classes)} classes, not two."
         )
     return classes
-
-
-def unit_scaling(features: str, n_columns: int, unit: float) -> tuple[Array, Array]:
-    """Mean and spread of the features of rows with independent N(0, unit^2) columns.
-
-    Examples
-    --------
-    >>> unit_scaling("squares", 1, unit=2.0)
-    (array([4.]), array([5.65685425]))
-    """
-    one = np.ones(n_columns)
-    if features == "linear":
-        return 0 * one, unit * one
-    square = unit**2
-    if features == "squares":
-        return square * one, math.sqrt(2) * square * one
-    i, j = np.triu_indices(n_columns)
-    centre = np.concatenate([0 * one, np.where(i == j, square, 0.0)])
-    spread = np.where(i == j, math.sqrt(2) * square, square)
-    return centre, np.concatenate([unit * one, spread])
-
-
-def _given(name: str, value: ArrayLike, width: int) -> Array:
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape != (width,) or not np.isfinite(array).all():
-        raise ValueError(f"{name} must hold {width} finite numbers, one for each feature.")
-    if name == "scale" and not (array > 0).all():
-        raise ValueError("scale must be positive.")
-    return array

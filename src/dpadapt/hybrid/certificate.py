@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpadapt.privacy.replies import Estimate
+from dpadapt.privacy.local.replies import Estimate
 
-__all__ = ["Certificate", "NotCertified"]
+__all__ = ["AgentsCertificate", "NotCertified"]
 
 
 class NotCertified(UserWarning):
@@ -14,7 +14,7 @@ class NotCertified(UserWarning):
 
 
 @dataclass(frozen=True)
-class Certificate:
+class AgentsCertificate:
     """Error of the chosen rule on the agents' population, with a bound that holds in advance.
 
     Attributes
@@ -32,9 +32,10 @@ class Certificate:
 
     Examples
     --------
-    >>> Certificate(error=0.04, upper=0.08, confidence=0.95, target=0.1, agents=20_000).certified
+    >>> said = {"error": 0.04, "upper": 0.08, "confidence": 0.95, "target": 0.1}
+    >>> AgentsCertificate(**said, agents=20_000).certified
     True
-    >>> Certificate.none(target=0.1).certified
+    >>> AgentsCertificate.none(target=0.1).certified
     False
     """
 
@@ -50,12 +51,12 @@ class Certificate:
         return self.upper <= self.target
 
     @classmethod
-    def of(cls, found: Estimate, confidence: float, target: float) -> Certificate:
+    def of(cls, found: Estimate, confidence: float, target: float) -> AgentsCertificate:
         """Certificate of an estimate whose interval has room for the union bound already."""
         value = found.value if found.count else None
         return cls(value, found.high, confidence, target, found.count)
 
     @classmethod
-    def none(cls, target: float) -> Certificate:
+    def none(cls, target: float) -> AgentsCertificate:
         """Nobody was asked, nothing is promised."""
         return cls(None, 1.0, 1.0, target, 0)

@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dpadapt.privacy.agents import Agents
-from dpadapt.privacy.errors import PrivacyError
+from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.local.agents import Agents
 
 from . import protocol
 from .device_state import AnswerOnce

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpadapt.privacy._whole_files import draft_of, sync, turn
+from dpadapt.privacy.files.whole_files import draft_of, sync, turn
 
 __all__ = ["AnswerOnce"]
 

@@ -2,25 +2,23 @@ r"""Algorithm 2 of paper 003: any private learner, run on rows drawn from the we
 
 m rows are drawn with replacement, no row with more than :math:`b = 1/(\kappa n)`, and an
 :math:`(\epsilon_M, \delta_M)`-private estimator is fitted to them. A round costs
-:math:`m \ln(1 + b (e^{\epsilon_M} - 1))` (:class:`~dpadapt.privacy.events.DrawsEvent`), for every
+:math:`m \ln(1 + b (e^{\epsilon_M} - 1))` (``DrawsEvent``), for every
 :math:`\epsilon_M`; the printed :math:`6 \epsilon_M m b` is false for large ones. The budget fixes
 what a round may cost, and so :math:`\epsilon_M`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
-from dpadapt.privacy import Grant, Private, Request, Session
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.weights import RowWeights, draw_rate
+from dpadapt._constraints import Count, Fraction, Table
+from dpadapt.privacy import LearnOnDraws, Private, draw_rate
 
-from .learners import Task
+from .learners import Learner, LearningTask, WeightedRows
 from .rules import FunctionRule, LinearRule, raw_features
 
 __all__ = ["EstimatorLearner"]
@@ -29,7 +27,7 @@ _MOST_EPSILON = 20.0  # of one fit: beyond, noise is no matter any more
 
 
 @dataclass(frozen=True, eq=False)
-class EstimatorLearner:
+class EstimatorLearner(Learner):
     """A classifier of this library (or any with its interface) as the learner of a round.
 
     It is given the features of the rows in their public units.
@@ -51,8 +49,8 @@ class EstimatorLearner:
     >>> from dpadapt.mixing import NoisyGDClassifier
     >>> learner = EstimatorLearner(NoisyGDClassifier(epsilon=1, delta=1e-8, steps=20), draws=500)
     >>> blank = LinearRule("linear", np.zeros(2), np.ones(2), np.zeros(3), (0, 1))
-    >>> (request,) = learner.requests(Task(100_000, 2, blank), [0.1])
-    >>> request.draws, round(request.rate, 6)
+    >>> planned = learner.mechanism(LearningTask(100_000, 2, blank), density=0.1)
+    >>> planned.draws, round(planned.rate, 6)
     (500, 0.0001)
     """
 
@@ -61,46 +59,34 @@ class EstimatorLearner:
     delta: float = 1e-8
     public: tuple[Any, Any] | None = None
 
-    def __post_init__(self) -> None:
-        validate.count("draws", self.draws)
-        validate.delta(self.delta)
+    _constraints: ClassVar[Table] = {"draws": [Count()], "delta": [Fraction()]}
+
+    def _check(self) -> None:
         known = self.estimator.get_params(deep=False)
         missing = [name for name in ("epsilon", "delta", "classes") if name not in known]
         if missing:
             raise TypeError(f"estimator lacks the parameter(s) {', '.join(missing)}.")
 
-    def requests(self, task: Task, densities: Sequence[float]) -> tuple[Request, ...]:
-        """One fit a round; its epsilon is what is solved for."""
-        return tuple(
-            Request(
-                "draws",
-                f"{type(self.estimator).__name__} on drawn rows",
-                rate=draw_rate(density, task.n_rows),
-                draws=self.draws,
-                delta=self.delta,
-            )
-            for density in densities
+    def mechanism(self, task: LearningTask, density: float) -> LearnOnDraws:
+        """One fit; its epsilon is what is solved for."""
+        return LearnOnDraws(
+            f"{type(self.estimator).__name__} on drawn rows",
+            rate=draw_rate(density, task.n_rows),
+            draws=self.draws,
+            delta=self.delta,
         )
 
-    def learn(
-        self,
-        task: Task,
-        session: Session,
-        grants: tuple[Grant, ...],
-        weights: RowWeights,
-        density: float,
-    ) -> FunctionRule:
+    def learn(self, rows: WeightedRows) -> FunctionRule:
         """Fit a clone to the drawn rows."""
-        (grant,) = grants
-        model = self._clone(min(grant.epsilon, _MOST_EPSILON), weights.updates)
-        blank = task.blank
+        model = self._clone(min(rows.grant.epsilon, _MOST_EPSILON), rows.weights.updates)
+        blank = rows.task.blank
         public = self._public(blank)
 
         def run(sample: Private) -> Any:
             mapped = sample.map(lambda X: _standardised(X, blank), blank.width - 1)
             return model.fit(*public, private=mapped)
 
-        fitted = session.learn_on_draws(grant, weights, density, self.draws, run)
+        fitted = rows.release(rows.draws(), size=self.draws, learner=run)
         return FunctionRule(_Decoded(fitted, blank), blank.classes)
 
     def _clone(self, epsilon: float, turn: int) -> Any:

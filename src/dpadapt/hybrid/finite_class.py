@@ -1,11 +1,8 @@
 r"""A finite class of hypotheses: the exponential mechanism over weighted losses.
 
 The score of h is :math:`\sum_i \mu_i \, 1[h(x_i) \ne y_i]`, with weights of which none is above
-q = 1 / (density n). By the overlap lemma (:mod:`dpadapt.privacy.weights`) two neighbours have the
-scores (1-q) a + q b and (1-q) a + q b', b and b' averages of one-row losses. A difference of two
-scores is the same with one-row differences, which lie in [-1, 1]: it moves by at most 2 q, the
-*range sensitivity*. Attained: the changed row holds the weight q, h errs on it before and not
-after, and the other hypothesis the other way round. The number of hypotheses plays no part.
+q = 1 / (density n). Differences of scores move by at most 2 q (:func:`.queries.hide_scores`):
+the number of hypotheses plays no part.
 """
 
 from __future__ import annotations
@@ -20,16 +17,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.privacy import Grant, Request, RowMap, Session
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.weighted import weighted_sensitivity
-from dpadapt.privacy.weights import RowWeights
+from dpadapt import _validate as validate
+from dpadapt.privacy import Exponential, RowMap
 
-from .learners import Task
+from .learners import Learner, LearningTask, WeightedRows
+from .queries import ClassLosses, Hypotheses, hide_scores
 from .rules import LinearRule, Rule
 
 __all__ = [
-    "ClassLosses",
     "FiniteClass",
     "FiniteClassLearner",
     "RuleList",
@@ -42,20 +37,16 @@ Array = NDArray[np.float64]
 _MOST = 20_000_000  # hypotheses: their losses are held at once
 
 
-class FiniteClass(Protocol):
+class FiniteClass(Hypotheses, Protocol):
     """What the learner needs of a class."""
 
-    def __len__(self) -> int: ...
-    def check(self, task: Task) -> None:
+    def check(self, task: LearningTask) -> None:
         """Raise if the class does not fit the task (public facts)."""
 
-    def cleaning(self, task: Task) -> RowMap:
+    def cleaning(self, task: LearningTask) -> RowMap:
         """The map under which rows come to ``mistakes``; labels become -1, 0, 1."""
 
-    def mistakes(self, X: Array, y: Array, weights: Array) -> Array:
-        """Sum of the weights of the rows on which each hypothesis errs. A label 0 is an error."""
-
-    def rule(self, index: int, task: Task) -> Rule:
+    def rule(self, index: int, task: LearningTask) -> Rule:
         """The hypothesis as a rule."""
 
 
@@ -80,12 +71,12 @@ class RuleList:
     def __len__(self) -> int:
         return len(self.rules)
 
-    def check(self, task: Task) -> None:
+    def check(self, task: LearningTask) -> None:
         """Raise if some rule is for other rows."""
         for rule in self.rules:
             rule.check(task.n_columns)
 
-    def cleaning(self, task: Task) -> RowMap:
+    def cleaning(self, task: LearningTask) -> RowMap:
         """Rows as they are."""
         return task.rows
 
@@ -93,7 +84,7 @@ class RuleList:
         """Weighted mistakes of each rule."""
         return np.array([weights @ (rule.predict_sign(X) != y) for rule in self.rules])
 
-    def rule(self, index: int, task: Task) -> Rule:
+    def rule(self, index: int, task: LearningTask) -> Rule:
         """The rule itself."""
         return self.rules[index]
 
@@ -131,7 +122,7 @@ class SparseSeparators:
     def __len__(self) -> int:
         return len(self.supports) * len(self.thresholds)
 
-    def check(self, task: Task) -> None:
+    def check(self, task: LearningTask) -> None:
         """Raise if the task has another number of features."""
         if self.n_features != task.blank.width - 1:
             raise ValueError(
@@ -139,7 +130,7 @@ class SparseSeparators:
                 f"{task.blank.width - 1}."
             )
 
-    def cleaning(self, task: Task) -> RowMap:
+    def cleaning(self, task: LearningTask) -> RowMap:
         """Rows z of the task's rule: u and a constant, shrunk together."""
         return task.embedded
 
@@ -170,7 +161,7 @@ class SparseSeparators:
         out[-1] = -self.thresholds[threshold]
         return out
 
-    def rule(self, index: int, task: Task) -> LinearRule:
+    def rule(self, index: int, task: LearningTask) -> LinearRule:
         """The separator as a linear rule in the task's features."""
         return task.blank.with_coefficients(self.coefficients(index))
 
@@ -216,69 +207,7 @@ def sparse_separators(
 
 
 @dataclass(frozen=True, eq=False)
-class ClassLosses:
-    """Weighted mistakes of every hypothesis of a class.
-
-    Parameters
-    ----------
-    hypotheses : FiniteClass
-    cleaning : RowMap
-        To labels -1, 0, 1.
-
-    Examples
-    --------
-    >>> first = LinearRule("linear", [0.0], [1.0], [1.0, 0.0], (0, 1))
-    >>> query = ClassLosses(RuleList((first,)), Task(2, 1, first).rows)
-    >>> query.range_sensitivity(density=0.5, n_rows=1000) > 2 / 500
-    True
-    """
-
-    hypotheses: FiniteClass
-    cleaning: RowMap
-    label: str = "weighted mistakes"
-
-    @property
-    def magnitude(self) -> float:
-        """Euclidean norm of one row's losses, at most."""
-        return math.sqrt(len(self.hypotheses))
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """One number for each hypothesis."""
-        return (len(self.hypotheses),)
-
-    def block(self, X: Array, y: Array | None) -> Array:
-        """Number of mistakes, unweighted."""
-        return self.weighted_block(X, y, np.ones(len(X)))
-
-    def weighted_block(self, X: Array, y: Array | None, weights: Array) -> Array:
-        """Weights of the rows on which each hypothesis errs."""
-        labels = np.zeros(len(X)) if y is None else y
-        return self.hypotheses.mistakes(X, labels, weights)
-
-    def sensitivity(self, n_rows: int) -> float:
-        """Euclidean sensitivity of the mean: losses in [0, 1], so their diameter is the norm."""
-        return self.magnitude / n_rows
-
-    def range_sensitivity(self, density: float, n_rows: int) -> float:
-        """2 / (density n), and what rounding can do to the four scores of two differences."""
-        return weighted_sensitivity(_Differences(self.hypotheses, self.cleaning), density, n_rows)
-
-
-class _Differences(ClassLosses):
-    """Differences of two scores: one row's are in [-1, 1]. The magnitude scales the rounding."""
-
-    @property
-    def magnitude(self) -> float:
-        """Four scores, twice what a plain sum of weights allows for: histograms are summed up."""
-        return 8.0
-
-    def sensitivity(self, n_rows: int) -> float:
-        """The range of one row's differences, over n."""
-        return 2 / n_rows
-
-
-@dataclass(frozen=True, eq=False)
-class FiniteClassLearner:
+class FiniteClassLearner(Learner):
     """The best of a finite class, by the exponential mechanism on weighted mistakes.
 
     With H hypotheses it is within 2 q ln(H / b) / epsilon of the best, except with probability b;
@@ -293,14 +222,14 @@ class FiniteClassLearner:
     --------
     >>> blank = LinearRule("linear", np.zeros(20), np.ones(20), np.zeros(21), (0, 1))
     >>> learner = FiniteClassLearner(sparse_separators(20, 2))
-    >>> (request,) = learner.requests(Task(1000, 20, blank), [0.5])
-    >>> request.mechanism, round(request.sensitivity, 6)
-    ('noisy-argmin', 0.004)
+    >>> planned = learner.mechanism(LearningTask(1000, 20, blank), density=0.5)
+    >>> planned.label, round(planned.sensitivity, 6)
+    ('hypothesis', 0.004)
     """
 
     hypotheses: FiniteClass | Sequence[Rule]
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if not len(self.hypotheses):
             raise ValueError("hypotheses: one at least.")
 
@@ -309,24 +238,14 @@ class FiniteClassLearner:
         known = self.hypotheses
         return RuleList(tuple(known)) if isinstance(known, (list, tuple)) else known  # type: ignore[return-value]
 
-    def requests(self, task: Task, densities: Sequence[float]) -> tuple[Request, ...]:
-        """One choice a round, of range sensitivity 2 / (density n)."""
+    def mechanism(self, task: LearningTask, density: float) -> Exponential:
+        """One choice, of range sensitivity 2 / (density n)."""
         self._class.check(task)
         query = ClassLosses(self._class, self._class.cleaning(task))
-        return tuple(
-            Request("noisy-argmin", "hypothesis", query.range_sensitivity(density, task.n_rows))
-            for density in densities
-        )
+        return Exponential("hypothesis", query.range_sensitivity(density, task.n_rows))
 
-    def learn(
-        self,
-        task: Task,
-        session: Session,
-        grants: tuple[Grant, ...],
-        weights: RowWeights,
-        density: float,
-    ) -> Rule:
+    def learn(self, rows: WeightedRows) -> Rule:
         """Choose one hypothesis."""
-        query = ClassLosses(self._class, self._class.cleaning(task))
-        hidden = session.hide_weighted(query, weights, density)
-        return self._class.rule(session.noisy_argmin(grants[0], hidden), task)
+        query = ClassLosses(self._class, self._class.cleaning(rows.task))
+        scores = hide_scores(rows.session, query, rows.weights, rows.density)
+        return self._class.rule(rows.release(scores), rows.task)

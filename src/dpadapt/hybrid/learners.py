@@ -2,25 +2,38 @@
 
 A learner is configuration: it holds no data. Before the first round it says what it will release
 in every round, given the densities that the weights will have then; in a round it trades the
-grants of that round for one rule. Only the session reads rows.
+grant of that round for one rule. Only the session reads rows.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.privacy import Cleaning, Grant, Prepared, Request, RowMap, Session
-from dpadapt.privacy.weights import RowWeights
+from dpadapt._strategy import Strategy
+from dpadapt.privacy import (
+    Cleaning,
+    Grant,
+    Hidden,
+    Mechanism,
+    Prepared,
+    RowMap,
+    RowWeights,
+    Session,
+    Weighted,
+    WeightedMean,
+    draws,
+)
 
 from .rules import LinearRule, Rule
 
-__all__ = ["Learner", "Task"]
+__all__ = ["Learner", "LearningTask", "WeightedRows"]
 
 Array = NDArray[np.float64]
 
@@ -28,7 +41,7 @@ _LONGEST = 1e100  # of a row: squares stay finite
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class LearningTask:
     """The public facts of one fit.
 
     Parameters
@@ -42,7 +55,7 @@ class Task:
     Examples
     --------
     >>> blank = LinearRule("linear", np.zeros(2), np.ones(2), np.zeros(3), (0, 1))
-    >>> task = Task(n_rows=100, n_columns=2, blank=blank)
+    >>> task = LearningTask(n_rows=100, n_columns=2, blank=blank)
     >>> X, y = task.rows(np.array([[1.0, np.nan]] * 3), np.array([0.0, 1.0, -1.0]))
     >>> X[0], y
     (array([1., 0.]), array([-1.,  1.,  0.]))
@@ -100,25 +113,69 @@ class SignedRows:
         return self._map(X, y)
 
 
-class Learner(Protocol):
-    """A private learner on weighted rows (the paper's M)."""
+@dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """The curator's rows in one round: weighted, hidden, with what pays for the round's release.
 
-    def requests(self, task: Task, densities: Sequence[float]) -> tuple[Request, ...]:
-        """What the rounds will release, round by round; the same number for every round.
+    Parameters
+    ----------
+    task : Task
+    session : Session
+    weights : RowWeights
+    density : float
+        kappa_t: no row weighs more than 1 / (kappa_t n).
+    grant : Grant
+        Of what the learner has planned for this round.
 
-        In a round of density k no row weighs more than 1 / (k n). Raises on what is public only.
+    Examples
+    --------
+    >>> from dpadapt.hybrid.gradient_learner import GradientLearner
+    >>> from dpadapt.privacy import Private
+    >>> task = LearningTask(5, 1, LinearRule("linear", [0.0], [1.0], [0.0, 0.0], (0, 1)))
+    >>> learner = GradientLearner(steps=2)
+    >>> with Private([[0.0]] * 5, [0.0] * 5).open(epsilon=1.0, delta=1e-6) as session:
+    ...     grants = session.plan(rounds=learner.planned(task, [1.0]))
+    ...     rows = WeightedRows(task, session, RowWeights(session), 1.0, grants.rounds[0])
+    ...     learner.learn(rows).width
+    2
+    """
+
+    task: LearningTask
+    session: Session
+    weights: RowWeights
+    density: float
+    grant: Grant
+
+    def sum(self, mean: WeightedMean, *, keep: bool = False) -> Hidden:
+        """Hide the sum over the weighted rows; ``keep`` as in :meth:`Session.hide`."""
+        return self.session.hide(Weighted(mean, self.weights, self.density), keep=keep)
+
+    def draws(self) -> Hidden:
+        """Hide rows that are drawn from the weights."""
+        return draws(self.weights, self.density)
+
+    def release(self, hidden: Hidden, **public: Any) -> Any:
+        """Let a hidden value out through what was planned for this round."""
+        return self.session.release(self.grant, hidden, **public)
+
+
+class Learner(Strategy, ABC):
+    """A private learner on weighted rows (the paper's M): configuration, no data.
+
+    Subclasses are frozen dataclasses, as every strategy.
+    """
+
+    @abstractmethod
+    def mechanism(self, task: LearningTask, density: float) -> Mechanism:
+        """What one round releases, if no row weighs more than 1 / (density n)."""
+
+    @abstractmethod
+    def learn(self, rows: WeightedRows) -> Rule:
+        """One round: a rule from the weighted rows, paid for with the grant of this round.
+
+        Rounds of equal mechanisms share one grant; each may use it as often as one round planned.
         """
 
-    def learn(
-        self,
-        task: Task,
-        session: Session,
-        grants: tuple[Grant, ...],
-        weights: RowWeights,
-        density: float,
-    ) -> Rule:
-        """One round: a rule from the weighted rows, paid for with the grants of this round.
-
-        Every round of equal requests gets the same grants; each may be used as often as one round
-        asked for.
-        """
+    def planned(self, task: LearningTask, densities: Sequence[float]) -> list[Mechanism]:
+        """What every round will release. Raises on what is public only."""
+        return [self.mechanism(task, density) for density in densities]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 
 __all__ = ["NonPrivateRun", "non_private_subsample_test_reweigh"]
 

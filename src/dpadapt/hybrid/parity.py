@@ -13,24 +13,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
+from dpadapt import _validate as validate
+from dpadapt._constraints import Fraction, Table
+from dpadapt.privacy import Mechanism, Parity, Rows
+from dpadapt.privacy.mechanisms.parity import thinning
 
-from dpadapt.privacy import Grant, Request, Session
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.parity import thinning
-from dpadapt.privacy.weights import RowWeights
+from .learners import Learner, LearningTask, WeightedRows
+from .parity_rule import ParityRule
 
-from .learners import Task
-from .rules import two_labels
-
-__all__ = ["ParityLearner", "ParityRows", "ParityRule", "parity_rows"]
-
-Array = NDArray[np.float64]
+__all__ = ["ParityLearner", "ParityRows", "parity_rows"]
 
 
 @dataclass(frozen=True)
@@ -102,70 +97,8 @@ def parity_rows(d: int, chi2: float, epsilon: float, beta: float) -> ParityRows:
 
 
 @dataclass(frozen=True)
-class ParityRule:
-    """Whether an odd number of the bits of a mask is set.
-
-    A cell counts as a set bit if it is above 1/2; one that is no number does not.
-
-    Parameters
-    ----------
-    mask : sequence of 0 and 1
-        One for each column.
-    classes : sequence of two labels
-        For even, and for odd.
-
-    Examples
-    --------
-    >>> rule = ParityRule((1, 0, 1), ("even", "odd"))
-    >>> rule.predict(np.array([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]])).tolist()
-    ['odd', 'even']
-    >>> ParityRule.from_dict(rule.to_dict()) == rule
-    True
-    """
-
-    mask: tuple[int, ...]
-    classes: tuple[Any, Any] = (0, 1)
-
-    def __post_init__(self) -> None:
-        mask = tuple(int(bit) for bit in self.mask)
-        if not mask or not set(mask) <= {0, 1}:
-            raise ValueError("mask must hold 0 and 1, one for each column.")
-        object.__setattr__(self, "mask", mask)
-        object.__setattr__(self, "classes", two_labels(self.classes))
-
-    def check(self, n_columns: int) -> None:
-        """Raise if rows of that many columns do not fit."""
-        if n_columns != len(self.mask):
-            raise ValueError(f"the rule is for {len(self.mask)} columns; got {n_columns}.")
-
-    def predict_sign(self, X: Array) -> Array:
-        """1 for odd, -1 for even."""
-        chosen = np.asarray(X)[:, np.flatnonzero(self.mask)] > 0.5
-        return np.where(np.count_nonzero(chosen, axis=1) % 2 == 1, 1.0, -1.0)
-
-    def predict(self, X: Array) -> Any:
-        """Class labels."""
-        return np.asarray(self.classes)[(self.predict_sign(X) > 0).astype(np.int64)]
-
-    def losses(self, X: Array, y: Array) -> Array:
-        """1 for a mistake, infinite for a label of no class; labels in -1, 0, 1."""
-        return np.where(y == 0, np.inf, 1.0 * (self.predict_sign(X) != y))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
-        return {"rule": "parity", "mask": list(self.mask), "classes": list(self.classes)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ParityRule:
-        """Rebuild from :meth:`to_dict`."""
-        if data.get("rule") != "parity":
-            raise ValueError(f"unknown kind of rule {data.get('rule')!r}.")
-        return cls(tuple(data["mask"]), two_labels(data["classes"]))
-
-
-@dataclass(frozen=True)
-class ParityLearner:
-    """The parity that fits the rows, at pure epsilon (:mod:`dpadapt.privacy.parity`).
+class ParityLearner(Learner):
+    """The parity that fits the rows, at pure epsilon (:mod:`dpadapt.privacy.mechanisms.parity`).
 
     It needs no weights, and one round: a mask that fits all rows of the source fits the target.
 
@@ -182,8 +115,7 @@ class ParityLearner:
 
     beta: float = 0.05
 
-    def __post_init__(self) -> None:
-        validate.fraction("beta", self.beta)
+    _constraints: ClassVar[Table] = {"beta": [Fraction()]}
 
     @property
     def batches(self) -> int:
@@ -193,29 +125,27 @@ class ParityLearner:
         """
         return _batches(self.beta)
 
-    def requests(self, task: Task, densities: Sequence[float]) -> tuple[Request, ...]:
+    def mechanism(self, task: LearningTask, density: float) -> Parity:
         """One pure release."""
+        return Parity("parity")
+
+    def planned(self, task: LearningTask, densities: Sequence[float]) -> list[Mechanism]:
+        """One round only."""
         if len(densities) != 1:
             raise ValueError("a parity is learned in one round; ask for one.")
-        return (Request("pure", "parity"),)
+        return super().planned(task, densities)
 
-    def learn(
-        self,
-        task: Task,
-        session: Session,
-        grants: tuple[Grant, ...],
-        weights: RowWeights,
-        density: float,
-    ) -> ParityRule:
+    def learn(self, rows: WeightedRows) -> ParityRule:
         """The mask that most batches found; weights play no part."""
-        return self.candidates(task, session, grants[0])[0]
+        return self.candidates(rows)[0]
 
-    def candidates(self, task: Task, session: Session, grant: Grant) -> tuple[ParityRule, ...]:
+    def candidates(self, rows: WeightedRows) -> tuple[ParityRule, ...]:
         """Every mask that a batch found, the most frequent first; the empty one if none did.
 
         Post-processing of the release, so agents may compare them all.
         """
-        found = session.parity(grant, session.hide_rows(task.rows), self.batches)
+        task = rows.task
+        found = rows.release(rows.session.hide(Rows(task.rows)), batches=self.batches)
         masks = Counter(tuple(mask.tolist()) for mask in found if mask is not None)
         ranked = [mask for mask, _ in masks.most_common()] or [(0,) * task.n_columns]
         return tuple(ParityRule(mask, task.blank.classes) for mask in ranked)

@@ -16,11 +16,12 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.privacy.events import FloatArray
-from dpadapt.privacy.randomisers import BallResponse
+from dpadapt._types import FloatArray
+from dpadapt.privacy.local.randomisers import BallResponse
 
 from . import protocol
-from .rules import LinearRule, Rule, rule_from_dict
+from .parity_rule import ParityRule
+from .rules import LinearRule, Rule
 
 __all__ = [
     "Below",
@@ -30,6 +31,7 @@ __all__ = [
     "Slope",
     "Within",
     "question_from_dict",
+    "rule_from_dict",
 ]
 
 Places = NDArray[np.int64]
@@ -338,6 +340,20 @@ def question_from_dict(data: Mapping[str, Any]) -> AnyQuestion:
         return kind(**given)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise ValueError("this is no question that the present version knows.") from error
+
+
+def rule_from_dict(data: Mapping[str, Any]) -> Rule:
+    """Rebuild any rule that can be written down from its ``to_dict``.
+
+    Examples
+    --------
+    >>> rule = LinearRule("linear", np.zeros(2), np.ones(2), np.array([1.0, 0.0, 0.0]), (0, 1))
+    >>> rule_from_dict(rule.to_dict()).classes
+    (0, 1)
+    """
+    if data.get("rule") == "parity":
+        return ParityRule.from_dict(data)
+    return LinearRule.from_dict(data)
 
 
 _KINDS: dict[str, Any] = {

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpadapt.privacy._total import by_rows, taken
-from dpadapt.privacy.events import FloatArray
+from dpadapt._types import FloatArray
+from dpadapt.privacy import shrink_factors
+from dpadapt.privacy.rows.total import by_rows, taken
 
 __all__ = [
     "FunctionRule",
@@ -22,7 +23,6 @@ __all__ = [
     "Rule",
     "feature_count",
     "raw_features",
-    "rule_from_dict",
 ]
 
 FEATURES = ("linear", "squares", "quadratic")
@@ -51,22 +51,6 @@ class Rule(Protocol):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-
-
-def rule_from_dict(data: Mapping[str, Any]) -> Rule:
-    """Rebuild any rule that can be written down from its ``to_dict``.
-
-    Examples
-    --------
-    >>> rule = LinearRule("linear", np.zeros(2), np.ones(2), np.array([1.0, 0.0, 0.0]), (0, 1))
-    >>> rule_from_dict(rule.to_dict()).classes
-    (0, 1)
-    """
-    if data.get("rule") == "parity":
-        from .parity import ParityRule
-
-        return ParityRule.from_dict(data)
-    return LinearRule.from_dict(data)
 
 
 def feature_count(features: str, n_columns: int) -> int:
@@ -182,8 +166,7 @@ class LinearRule:
                 np.nan_to_num(inner, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
                 np.clip(inner, -_LARGEST, _LARGEST, out=inner)
                 squares = np.einsum("ij,ij->i", out, out)
-        slack = 1 - 4 * float(np.finfo(np.float64).eps) * (self.width + 4)  # what rounding can do
-        out *= (slack / np.maximum(self.clip, np.sqrt(squares)))[:, None]
+        out *= (shrink_factors(np.sqrt(squares), self.clip) / self.clip)[:, None]
         return out
 
     def scores(self, X: FloatArray) -> FloatArray:

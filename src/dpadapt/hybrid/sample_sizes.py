@@ -25,16 +25,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 from dpadapt.privacy import compose_delta, gaussian_mu
-from dpadapt.privacy.events import DrawsEvent, OneDrawGaussianEvent
-from dpadapt.privacy.replies import agents_needed
+from dpadapt.privacy.local.replies import agents_needed
+from dpadapt.privacy.mechanisms.draws import DrawsEvent
+from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 
 __all__ = [
     "SampleSizes",
     "agents_for_test",
     "least_density",
     "rounds_with_schedule",
+    "rows_for_a_finite_class",
+    "rows_for_utility",
     "sizes_of_algorithm_1",
     "sizes_of_algorithm_2",
     "sizes_of_algorithm_4",
@@ -129,7 +132,7 @@ def sizes_of_algorithm_2(
 
     Examples
     --------
-    >>> known = dict(alpha=0.1, beta=0.05, epsilon=0.5, delta=1e-4, chi2=0.35, draws=1000)
+    >>> known = dict(alpha=0.2, beta=0.05, epsilon=0.5, delta=1e-4, chi2=0.35, draws=100)
     >>> printed = sizes_of_algorithm_2(**known, calibration="paper")
     >>> tight = sizes_of_algorithm_2(**known)
     >>> tight.rows < printed.rows, tight.agents_per_round < printed.agents_per_round / 15
@@ -166,6 +169,7 @@ def sizes_of_algorithm_4(
     dimension: int,
     lipschitz: float = 1.0,
     diameter: float = 1.0,
+    convexity: float | None = None,
     calibration: Calibration = "tight",
 ) -> SampleSizes:
     """Sizes of the private algorithm with gradient descent, one row a step (Theorem A.4).
@@ -180,6 +184,8 @@ def sizes_of_algorithm_4(
         d, of the hypotheses.
     lipschitz, diameter : float
         L of the loss, D of the hypotheses.
+    convexity : float, optional
+        lambda, of a strongly convex loss: fewer steps are enough.
     calibration : {"tight", "paper"}
 
     Examples
@@ -200,8 +206,14 @@ def sizes_of_algorithm_4(
     variance = 20 * L**2
 
     def descent(variance: float) -> int:
+        square = L**2 + variance * d
+        if convexity is not None:  # the mean of the iterates is off by G^2 (1 + ln R)/(2 lambda R)
+            unit = square / (validate.positive("convexity", convexity) * alpha)
+            few = 4 * unit * math.log(max(unit, math.e))
+            chance = (8 if printed else 32) * (D * L) ** 2 * math.log(2 / beta) / alpha**2
+            return math.ceil(max(few, chance))
         if printed:
-            spread = 9 * D**2 * (L**2 + variance * d)
+            spread = 9 * D**2 * square
             return math.ceil(max(spread, 8 * (D * L) ** 2 * math.log(2 / beta)) / alpha**2)
         # expectation, chance of the draws, chance of the noise: their sum is at most alpha
         spread = 1.5 * math.sqrt(L**2 + variance * d)
@@ -234,6 +246,51 @@ def sizes_of_algorithm_4(
     lost = math.sqrt(2 * steps * rounds * math.expm1(4 * L**2 / variance))
     rows = _least(spent, delta, lost / (density * gaussian_mu(epsilon, delta)))
     return SampleSizes(rows, rounds, density, agents, steps, scale)
+
+
+def rows_for_utility(*, alpha: float, beta: float, chi2: float, dimension: int) -> int:
+    r"""Rows of the curator that Theorem 4.3 needs for its error of 4 alpha, privacy aside.
+
+    :math:`(\chi^2 + 1) \ln(1/\alpha) / \alpha^2 (d \ln(d/\alpha) + \ln(1/\beta))` up to a
+    constant that is not printed; here with the constants of Theorem 3.1, whose argument it repeats.
+    Algorithm 2 needs as many as this *and* as many as :func:`sizes_of_algorithm_2` says.
+
+    Examples
+    --------
+    >>> rows_for_utility(alpha=0.1, beta=0.05, chi2=0.35, dimension=8)
+    31061142
+    """
+    return sizes_of_algorithm_1(alpha=alpha, beta=beta, chi2=chi2, dimension=dimension).rows
+
+
+def rows_for_a_finite_class(
+    *, alpha: float, beta: float, epsilon: float, delta: float, chi2: float, rules: int
+) -> int:
+    r"""Rows of the curator for a finite class by the exponential mechanism (Corollary 4.4).
+
+    One round needs :math:`m = 4 \ln(2 T |H| / \beta) / \alpha` draws: the mechanism at epsilon 1
+    chooses a rule that errs on at most alpha m / 2 more of them than the best, and m draws tell a
+    rule of error alpha from a perfect one. The number of rows follows as for Algorithm 2; it grows
+    as :math:`(\chi^2 + 1) \ln(|H|/\beta) / (\alpha^3 \epsilon)`, as printed.
+
+    Parameters
+    ----------
+    alpha, beta, epsilon, delta, chi2
+        As for Algorithm 2.
+    rules : int
+        Size of the class, H.
+
+    Examples
+    --------
+    >>> known = dict(alpha=0.2, beta=0.05, epsilon=1.0, delta=1e-6, chi2=0.35)
+    >>> rows_for_a_finite_class(**known, rules=10) < rows_for_a_finite_class(**known, rules=10_000)
+    True
+    """
+    rounds = _rounds(128, alpha, _checked(alpha, beta, chi2))
+    draws = math.ceil(4 * math.log(2 * rounds * validate.count("rules", rules) / beta) / alpha)
+    return sizes_of_algorithm_2(
+        alpha=alpha, beta=beta, epsilon=epsilon, delta=delta, chi2=chi2, draws=draws
+    ).rows
 
 
 def agents_for_test(

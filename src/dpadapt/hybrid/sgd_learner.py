@@ -1,30 +1,37 @@
-r"""Algorithm 3 of paper 003: private gradient descent on one drawn row a step.
+r"""Algorithm 3 of paper 003, Online SGD, as a learner: private descent on one drawn row a step.
 
-With it the loop is Algorithm 4. The steps are the corrected ones, :math:`D / (G \sqrt r)` with
-:math:`G^2 = L^2 + \sigma^2 d` (printed: :math:`D / (\sigma \sqrt r)`), the loss has a margin, and
-the privacy of R T draws is certified instead of bounded by truncated concentrated DP, which asks
-for about seven times more rows (:class:`~dpadapt.privacy.events.OneDrawGaussianEvent`).
+With it the rounds of :mod:`.rounds` are Algorithm 4. One round, with the paper's names::
+
+    h^1 <- 0
+    for r = 1, ..., R:
+        draw (x_r, l(x_r)) from mu^t, and v from N(0, sigma^2 I_d)
+        h^{r+1} <- Proj_D(h^r - eta^r (grad L(h^r(x_r), l(x_r)) + v))
+    h^t <- the mean of h^1, ..., h^R
+
+It reads single private rows, so the loop runs in the trusted core:
+:mod:`dpadapt.privacy.mechanisms.descent` plans, draws and charges,
+``dpadapt/privacy/mechanisms/_descent.py`` takes the steps. These are the corrected ones,
+:math:`\eta^r = D / (G \sqrt r)` with :math:`G^2 = L^2 + \sigma^2 d` (printed:
+:math:`D / (\sigma \sqrt r)`), the loss has a margin, and the privacy of R T draws is certified
+instead of bounded by truncated concentrated DP, which asks for about seven times more rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
-from dpadapt.privacy import Grant, Request, Session
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.descent import Descent
-from dpadapt.privacy.weights import RowWeights
+from dpadapt._constraints import Count, NonNegative, Null, OneOf, Positive, Table
+from dpadapt.privacy import Descent, DrawnDescent
 
-from .learners import Task
+from .learners import Learner, LearningTask, WeightedRows
 from .rules import LinearRule
 
 __all__ = ["SGDLearner"]
 
 
 @dataclass(frozen=True)
-class SGDLearner:
+class SGDLearner(Learner):
     """A linear rule by R noisy steps, each on one row drawn from the weights.
 
     Rows have norm at most 1 after their division by C (:class:`LinearRule`), so gradients of both
@@ -39,6 +46,11 @@ class SGDLearner:
     loss : {"logistic", "hinge"}, default="logistic"
     margin : float, default=1.0
         Of the hinge. Erratum: the printed loss has none, and is 0 for the rule that says nothing.
+    penalty : float, default=0.0
+        lambda, of half the squared norm of the coefficients. Above 0 the loss is strongly convex,
+        and steps are 1 / (lambda r).
+    lasso : float, default=0.0
+        Of the sum of absolute coefficients: a sparse rule.
     sigma : float, optional
         Noise of a step, taken as it is; by default as much as the budget needs. The paper's is
         the square root of 20. The guarantee says what it gives.
@@ -47,8 +59,8 @@ class SGDLearner:
     --------
     >>> import numpy as np
     >>> blank = LinearRule("linear", np.zeros(2), np.ones(2), np.zeros(3), (0, 1))
-    >>> (request,) = SGDLearner(steps=1000).requests(Task(10_000, 2, blank), [0.5])
-    >>> request.count, round(request.rate, 6)
+    >>> planned = SGDLearner(steps=1000).mechanism(LearningTask(10_000, 2, blank), density=0.5)
+    >>> planned.count, round(planned.rate, 6)
     (1000, 0.0002)
     """
 
@@ -57,37 +69,31 @@ class SGDLearner:
     loss: Literal["logistic", "hinge"] = "logistic"
     margin: float = 1.0
     sigma: float | None = None
+    penalty: float = 0.0
+    lasso: float = 0.0
 
-    def __post_init__(self) -> None:
-        validate.count("steps", self.steps)
-        validate.positive("radius", self.radius)
-        validate.choice("loss", self.loss, ("logistic", "hinge"))
-        validate.non_negative("margin", self.margin)
-        if self.sigma is not None:
-            validate.positive("sigma", self.sigma)
+    _constraints: ClassVar[Table] = {
+        "steps": [Count()],
+        "radius": [Positive()],
+        "loss": [OneOf("logistic", "hinge")],
+        "margin": [NonNegative()],
+        "sigma": [Positive(), Null()],
+        "penalty": [NonNegative()],
+        "lasso": [NonNegative()],
+    }
 
-    def descent(self, task: Task) -> Descent:
+    def descent(self, task: LearningTask) -> Descent:
         """Descent of one round."""
         radius = self.radius * task.blank.clip
-        return Descent(task.embedded, 1.0, radius, self.steps, self.loss, self.margin)
+        kind = (self.loss, self.margin, None, self.penalty, self.lasso)
+        return Descent(task.embedded, 1.0, radius, self.steps, *kind)
 
-    def requests(self, task: Task, densities: Sequence[float]) -> tuple[Request, ...]:
-        """R steps a round, at a rate of 1 / (density n)."""
-        descent = self.descent(task)
-        return tuple(
-            descent.request("descent on drawn rows", density, task.n_rows, printed=self.sigma)
-            for density in densities
-        )
+    def mechanism(self, task: LearningTask, density: float) -> DrawnDescent:
+        """R steps, at a rate of 1 / (density n)."""
+        facts = (self.descent(task), "descent on drawn rows", density, task.n_rows)
+        return DrawnDescent.planned(*facts, printed=self.sigma)
 
-    def learn(
-        self,
-        task: Task,
-        session: Session,
-        grants: tuple[Grant, ...],
-        weights: RowWeights,
-        density: float,
-    ) -> LinearRule:
+    def learn(self, rows: WeightedRows) -> LinearRule:
         """Mean of the R iterates from 0."""
-        (grant,) = grants
-        average = session.noisy_descent(grant, weights, density, self.descent(task))
-        return task.blank.with_coefficients(average)
+        average = rows.release(rows.draws(), descent=self.descent(rows.task))
+        return rows.task.blank.with_coefficients(average)

@@ -1,232 +1,338 @@
-r"""Subsample-Test-Reweigh: the loop of paper 003's Algorithms 1, 2 and 4.
-
-.. code-block:: text
-
-    w_i <- 1 for every row
-    for t = 1, ..., T:
-        mu <- w projected on the density kappa_t        no row weighs more than 1 / (kappa_t n)
-        h  <- learner on rows weighted by mu            (epsilon, delta) of all T rounds together
-        a  <- answers of N_0 fresh agents to "is h wrong on you?"
-        if a is small enough: return h
-        w_i <- w_i exp(-eta (1 - loss of h on row i))   rows that h gets right count less
-
-Which algorithm it is depends on the learner: :class:`EstimatorLearner` (any private learner on
-draws) makes it Algorithm 2, :class:`SGDLearner` Algorithm 4, :class:`GradientLearner` the same
-with the whole weighted gradient instead of one row a step. Algorithm 1, without privacy, stands in
-:mod:`.non_private`.
-
-Privacy of the curator's rows: the learner's releases are planned and charged before the first
-round for all T rounds, with the densities of the schedule, which are public. Given the rules of
-earlier rounds, the weight of a row is a function of that row alone, so neighbouring samples have
-weights that differ in one entry. When to halt is decided by the agents' answers, other people's
-data; halting early spends no less, and no more.
-"""
+"""SubsampleTestReweigh: the scikit-learn face of Algorithms 2 and 4 (:mod:`.rounds`)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
 
-from dpadapt.privacy import Grant, PrivacyError, Request, Session
-from dpadapt.privacy.errors import LET_THROUGH
-from dpadapt.privacy.replies import Estimate
-from dpadapt.privacy.weights import RowWeights, density_schedule
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .learners import Learner, Task
-from .questions import Mistake
+from dpadapt._constraints import Instance, Named, Positive, Table
+from dpadapt.privacy import Estimate, NotEnoughAgents, Session
+
+from ._classifier import HybridProblem, RuleClassifier
+from .agent_tests import AgentTest, BitTest, FreshAgents, PaperTest
+from .certificate import AgentsCertificate
+from .estimator_learner import EstimatorLearner
+from .gradient_learner import GradientLearner
+from .learners import Learner, LearningTask
+from .rounds import Round, best_of, plan_rounds, subsample_test_reweigh
 from .rules import Rule
+from .sample_sizes import Calibration, sizes_of_algorithm_2, sizes_of_algorithm_4
+from .schedules import PaperSchedule, Run, TightSchedule
+from .sgd_learner import SGDLearner
+from .units import FeatureUnits
 
-__all__ = ["Round", "Schedule", "best_of", "plan_rounds", "subsample_test_reweigh"]
+__all__ = ["SubsampleTestReweigh"]
+
+_FAILURE = 0.05  # probability that a certificate is wrong
+_UNTESTED = Estimate(math.nan, 0.0, 1.0, 0)
 
 
-@dataclass(frozen=True)
-class Schedule:
-    r"""The public plan of one run: how often, how dense, how fast.
+class SubsampleTestReweigh(RuleClassifier):
+    r"""Learn for people who trust nobody, from a curator's rows of another population (paper 003).
+
+    Round by round: a rule from the curator's weighted rows, by a private learner; fresh agents say
+    through randomised response how often it errs on them; if too often, rows that it gets right
+    lose weight. The first rule that passes is returned, with a certificate.
 
     Parameters
     ----------
-    densities : tuple of float
-        kappa_t of every round.
-    rate : float
-        eta.
-
-    Examples
-    --------
-    >>> Schedule.tight(least=0.5, rate=0.2, rounds=5).densities[-1]
-    0.5
-    """
-
-    densities: tuple[float, ...]
-    rate: float
-
-    @classmethod
-    def tight(cls, least: float, rate: float, rounds: int) -> Schedule:
-        r"""Density :math:`\max(\kappa, e^{-\eta (t-1)})`: weights cannot be less even by then."""
-        return cls(tuple(density_schedule(least, [rate] * rounds)), rate)
-
-    @classmethod
-    def paper(cls, least: float, rate: float, rounds: int) -> Schedule:
-        """Density kappa from the first round on, as printed."""
-        return cls((least,) * rounds, rate)
-
-    @classmethod
-    def once(cls) -> Schedule:
-        """One round on the rows as they are."""
-        return cls((1.0,), 1.0)
-
-
-@dataclass(frozen=True)
-class Round:
-    """What one round made public.
+    epsilon, delta : float
+        The privacy budget of the curator's rows. No default: it is a decision.
+    agent_epsilon : float
+        Of the one message of an agent (pure, local).
+    learner : {"gradient", "sgd"} or Learner, default="gradient"
+        "gradient" (:class:`GradientLearner`): the whole weighted gradient, some dozen times a
+        round; "sgd" (:class:`SGDLearner`): the paper's Algorithm 3, one drawn row a step. Or an
+        object such as :class:`EstimatorLearner`.
+    schedule : {"tight", "paper"}, TightSchedule or PaperSchedule, default="tight"
+        How many rounds, how dense the weights are and how fast they move. "tight": density
+        max(kappa, e^{-eta (t-1)}) in round t. "paper": density kappa from the first round on.
+    test : {"bits", "paper"}, BitTest or PaperTest, default="bits"
+        How fresh agents test a rule, how many, and whether the first that passes is returned.
+        "bits": randomised bits. "paper": answers with Gaussian noise.
+    target_error : float, default=0.1
+        A rule passes when its error is below, with 95% confidence over all rounds.
+    features : {"linear", "squares", "quadratic"}, default="linear"
+        Of the rules: x, its squares, or both with all products.
+    classes : sequence of two labels, optional
+        Needed where there are no public labels.
+    unit : float or FeatureUnits, default=1.0
+        Order of magnitude of the columns (public), if there are no public rows; or location and
+        scale of the features, where something better is known.
+    noise : {"secure", "seeded", "exact"}, default="secure"
+    random_state : int, RandomState or None, default=None
+        The seed, for ``noise="seeded"`` only.
+    ledger : Account, optional
+        The durable budget to charge before anything is released.
+    verbose : int, default=0
+        Above 0, a progress bar.
 
     Attributes
     ----------
-    density : float
-        kappa_t.
-    rule : Rule
-        h^t.
-    error : Estimate
-        a^t: what the agents said of it.
+    rule_ : Rule
+    classes_ : ndarray of shape (2,)
+    guarantee_ : Guarantee
+        Of the curator's rows.
+    agents_guarantee_ : Guarantee
+        Of each agent.
+    certificate_ : Certificate
+        Estimated error, its upper bound, and whether that meets the target.
+    candidates_ : tuple of Round
+        Rules that were tested, and what the agents said of them.
+    weighed_by_ : (tuple of Rule, float)
+        The rules that rows were weighed by at the end, and the rate; see :meth:`row_weights`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
 
-    Examples
+    See Also
     --------
-    >>> from dpadapt.privacy.replies import Estimate
-    >>> Round(1.0, None, Estimate(0.2, 0.1, 0.3, 5000)).error.high
-    0.3
-    """
+    HybridTilt : the default for this problem; needs far fewer rows where the populations differ.
 
-    density: float
-    rule: Any
-    error: Estimate
-
-
-def best_of(rounds: Sequence[Round]) -> Round:
-    """Round of whose rule the agents said least evil: the one with the lowest upper bound.
-
-    Examples
-    --------
-    >>> best_of([Round(1.0, None, Estimate(a, 0.0, a + 0.1, 50)) for a in (0.3, 0.2)]).error.value
-    0.2
-    """
-    errors = [each.error for each in rounds]
-    known = [(error.high, error.value if error.count else math.inf) for error in errors]
-    return rounds[known.index(min(known))]
-
-
-def plan_rounds(
-    learner: Learner, task: Task, schedules: Sequence[Schedule]
-) -> tuple[tuple[Request, ...], Callable[[Sequence[Grant]], list[list[tuple[Grant, ...]]]]]:
-    """Requests of all rounds of all runs, and how their grants are dealt out to the rounds.
-
-    Equal requests become one with a larger count: the same cost, and a short event log.
-
-    Returns
-    -------
-    requests : tuple of Request
-    deal : callable
-        From the grants of the requests to the grants of every round of every run.
-
-    Examples
-    --------
-    >>> class Coin:
-    ...     def requests(self, task, densities):
-    ...         return tuple(Request("gaussian", "coin", 1 / density) for density in densities)
-    >>> requests, deal = plan_rounds(Coin(), None, [Schedule((1.0, 0.5, 0.5), 0.7)] * 2)
-    >>> [request.count for request in requests]
-    [2, 4]
-    >>> deal(["a", "b"])
-    [[('a',), ('b',), ('b',)], [('a',), ('b',), ('b',)]]
-    """
-    counts: dict[Request, int] = {}
-    asked: list[list[tuple[Request, ...]]] = []
-    for schedule in schedules:
-        flat = learner.requests(task, schedule.densities)
-        each, left = divmod(len(flat), len(schedule.densities))
-        if left or not each:
-            raise ValueError("learner: requests() must state as many requests for every round.")
-        asked.append([flat[i : i + each] for i in range(0, len(flat), each)])
-        for request in flat:
-            counts[request] = counts.get(request, 0) + request.count
-    merged = tuple(replace(request, count=count) for request, count in counts.items())
-
-    def deal(grants: Sequence[Grant]) -> list[list[tuple[Grant, ...]]]:
-        of = dict(zip(counts, grants, strict=True))
-        return [[tuple(of[r] for r in requests) for requests in run] for run in asked]
-
-    return merged, deal
-
-
-def subsample_test_reweigh(
-    session: Session,
-    grants: Sequence[tuple[Grant, ...]],
-    learner: Learner,
-    task: Task,
-    schedule: Schedule,
-    test: Callable[[Rule], Estimate],
-) -> Iterator[Round]:
-    """Run the rounds one after another, for as long as the caller asks for another.
-
-    Parameters
-    ----------
-    session : Session
-    grants : sequence of tuples of Grant
-        Those of each round, dealt out by :func:`plan_rounds`.
-    learner : Learner
-    task : Task
-    schedule : Schedule
-    test : callable
-        From a rule to what fresh agents say of its error.
-
-    Yields
-    ------
-    Round
-        Whoever is content with it stops here: that is the paper's "return and halt".
+    Notes
+    -----
+    A person who is both a row of the curator's and an agent pays both guarantees. Without agents
+    one round is run on the rows as they are, and nothing is certified. Without private rows the
+    model is the one of the public rows, nobody is asked, and epsilon is 0.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dpadapt.hybrid.gradient_learner import GradientLearner
-    >>> from dpadapt.hybrid.rules import LinearRule
-    >>> from dpadapt.privacy import Private
-    >>> X = np.random.default_rng(0).normal(size=(5000, 1))
-    >>> private = Private(X, (X[:, 0] > 1).astype(float))
-    >>> task = Task(5000, 1, LinearRule("linear", [0.0], [1.0], [0.0, 0.0], (0, 1)))
-    >>> learner, schedule = GradientLearner(steps=10), Schedule.tight(0.5, rate=0.2, rounds=3)
-    >>> test = lambda rule: Estimate(0.2, 0.1, 0.3, 100)  # the agents
-    >>> requests, deal = plan_rounds(learner, task, [schedule])
-    >>> with private.open(epsilon=1.0, delta=1e-6) as session:
-    ...     (grants,) = deal(session.plan(*requests))
-    ...     rounds = subsample_test_reweigh(session, grants, learner, task, schedule, test)
-    ...     [round(each.density, 3) for each in rounds if each.error.high > 0.2]
-    [1.0, 0.819, 0.67]
+    >>> from dpadapt import Agents, Private
+    >>> rng = np.random.default_rng(0)
+    >>> source, target = rng.normal(size=(20_000, 2)), rng.normal(1.0, 0.5, size=(60_000, 2))
+    >>> label = lambda X: np.where(X[:, 0] > X[:, 1], "yes", "no")
+    >>> model = SubsampleTestReweigh(epsilon=1.0, delta=1e-6, agent_epsilon=1.0,
+    ...                              classes=["no", "yes"], target_error=0.15)
+    >>> model = model.fit(private=Private(source, label(source)),
+    ...                   agents=Agents(target, label(target)))
+    >>> model.certificate_.certified, round(model.guarantee_.epsilon, 6)
+    (True, 1.0)
     """
-    weights = session.weigh()
-    rule: Rule | None = None
-    for density, own in zip(schedule.densities, grants, strict=True):
-        if rule is not None:  # the last one was not good enough
-            session.reweigh(weights, Mistake(rule).values, task.rows, schedule.rate)
-        rule = _learn(learner, task, session, own, weights, density)
-        yield Round(density, rule, test(rule))
 
+    _constraints: ClassVar[Table] = {
+        "learner": [Named({"gradient": GradientLearner, "sgd": SGDLearner}), Instance(Learner)],
+        "schedule": [Named({"tight": TightSchedule, "paper": PaperSchedule})],
+        "test": [Named({"bits": BitTest, "paper": PaperTest})],
+        "unit": [Positive(), Instance(FeatureUnits)],
+    }
+    _method: ClassVar[str] = (
+        "the method of Kohen and Sheffet (2022): a rule from the curator's weighted rows, a test "
+        "by agents, new weights, until a rule passes"
+    )
 
-def _learn(
-    learner: Learner,
-    task: Task,
-    session: Session,
-    grants: tuple[Grant, ...],
-    weights: RowWeights,
-    density: float,
-) -> Rule:
-    failure = None
-    try:
-        return learner.learn(task, session, grants, weights, density)
-    except (PrivacyError, *LET_THROUGH):
-        raise
-    except BaseException as error:
-        failure = PrivacyError(
-            f"the learner failed ({type(error).__name__}); the reason is withheld, because it may "
-            "depend on private values. The budget of the fit is spent."
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        agent_epsilon: float,
+        learner: Any = "gradient",
+        schedule: Any = "tight",
+        test: Any = "bits",
+        target_error: float = 0.1,
+        features: str = "linear",
+        classes: Sequence[Any] | None = None,
+        unit: Any = 1.0,
+        noise: str = "secure",
+        random_state: Any = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.agent_epsilon = agent_epsilon
+        self.learner = learner
+        self.schedule = schedule
+        self.test = test
+        self.target_error = target_error
+        self.features = features
+        self.classes = classes
+        self.unit = unit
+        self.noise = noise
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    @classmethod
+    def from_theorem(
+        cls,
+        *,
+        alpha: float,
+        beta: float,
+        chi2: float,
+        epsilon: float,
+        delta: float,
+        dimension: int,
+        learner: EstimatorLearner | None = None,
+        calibration: str = "tight",
+        **options: Any,
+    ) -> SubsampleTestReweigh:
+        r"""The algorithm with the constants of its theorem: Algorithm 4, or 2 with a learner.
+
+        Density :math:`\alpha / (8 (\chi^2 + 1))`, rate alpha/8, T rounds, N_0 agents in each,
+        halted when the mean answer is at most 3 alpha. Algorithm 4 has R steps of descent of noise
+        sigma, and tests and weighs by the loss over its bound. How many rows and agents it needs
+        say :func:`sizes_of_algorithm_4` and :func:`sizes_of_algorithm_2`: millions, mostly.
+
+        Parameters
+        ----------
+        alpha, beta : float
+            Error, and probability of failure.
+        chi2 : float
+            chi-squared divergence of the target from the source (:class:`Divergences`).
+        epsilon, delta : float
+            Of the curator's rows, and of the agents.
+        dimension : int
+            d, of the rows.
+        learner : EstimatorLearner, optional
+            For Algorithm 2; its delta is replaced by the theorem's.
+        calibration : {"tight", "paper"}, default="tight"
+            "paper": noise and sizes as printed.
+        **options
+            Further parameters (``classes``, ``features``, ...); they win.
+
+        Examples
+        --------
+        >>> model = SubsampleTestReweigh.from_theorem(
+        ...     alpha=0.3, beta=0.05, chi2=0.35, epsilon=1.0, delta=1e-6, dimension=2
+        ... )
+        >>> round(model.schedule.kappa, 4), model.schedule.rounds, round(model.test.halt_at, 6)
+        (0.0278, 7353, 0.9)
+        """
+        known = {"alpha": alpha, "beta": beta, "chi2": chi2, "epsilon": epsilon, "delta": delta}
+        test = PaperTest if calibration == "paper" else BitTest
+        of: Any
+        if learner is None:
+            sizes = sizes_of_algorithm_4(
+                **known, dimension=dimension + 1, calibration=cast(Calibration, calibration)
+            )
+            printed = sizes.noise if calibration == "paper" else None
+            of, bound = (
+                SGDLearner(steps=sizes.steps, radius=1.0, sigma=printed),
+                math.log(1 + math.e),
+            )
+        else:
+            sizes = sizes_of_algorithm_2(
+                **known, draws=learner.draws, calibration=cast(Calibration, calibration)
+            )
+            own = delta / (math.e * math.sqrt(2 * sizes.rounds))
+            of, bound = learner.with_params(delta=own), None
+        return cls(
+            **{
+                "epsilon": epsilon,
+                "delta": delta,
+                "agent_epsilon": epsilon,
+                "learner": of,
+                "schedule": PaperSchedule(sizes.density, alpha / 8, sizes.rounds),
+                "test": test(sizes.agents_per_round, False, bound, min(3 * alpha, 1 - 1e-9)),
+                "target_error": min(4 * alpha, 1 - 1e-9),
+                **options,
+            }
         )
-    raise failure  # out here, so that it does not carry the first error along
+
+    def _check(self) -> None:
+        if self.noise == "exact" and isinstance(self._strategy("learner"), SGDLearner):
+            raise ValueError("noise='exact' is too slow for millions of steps; use 'secure'.")
+
+    def _polled(self, options: dict[str, Any]) -> dict[str, Any]:
+        return super()._polled(options) | self._strategy("test").polled(self.delta)
+
+    def _solve(self, problem: HybridProblem, session: Session | None) -> dict[str, Any]:
+        if session is None:
+            return self._found(self._public_rule(problem))
+        learner: Learner = self._strategy("learner")
+        task = LearningTask(session.n_rows, session.n_columns, self._blank(problem))
+        agents = problem.agents
+        runs = [Run.once()] if agents is None else self._strategy("schedule").runs(task.n_rows)
+        mechanisms, deal = plan_rounds(learner, task, runs)
+        tests = sum(len(run.densities) for run in runs)
+        batch = 0 if agents is None else self._batch(tests, agents.n_left)
+        paid = list(zip(runs, deal(session.plan(rounds=mechanisms).rounds), strict=True))
+        if agents is None:  # one round, of which nobody is asked
+            (only,) = subsample_test_reweigh(
+                session, learner, task, paid, lambda rule: _UNTESTED, lambda error: True
+            )
+            return self._found(only.rule)
+        with problem.poll() as poll:
+            test: AgentTest = self._strategy("test")
+            ask = FreshAgents(poll, batch, _FAILURE / tests, test.question)
+            facts = (session, learner, task, paid, ask, self._passes, test.question)
+            rounds = subsample_test_reweigh(*facts)
+        return self._tested(rounds) | {
+            "agents_guarantee_": poll.guarantee,
+            "weighed_by_": _weighed_by(rounds, runs),
+        }
+
+    def row_weights(self, X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+        r"""Weights that the rounds would give to rows: a public function, for a second use.
+
+        :math:`\exp(-\eta \sum_t (1 - L(h^t(x), y)))` over the rules that were not good enough: it
+        depends on the row and on released rules alone. So it may weigh rows of the curator in
+        another private method (a weight of at most 1, public beforehand), or rows of anybody else,
+        and costs nothing; no weight that was computed inside is handed out.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+        y : array-like of shape (n,)
+            Labels; one that is no class has the weight of a mistake.
+        """
+        check_is_fitted(self, "rule_")
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        labels = np.asarray(y)
+        if len(labels) != len(rows):
+            raise ValueError(f"y must have a label for each of {len(rows)} rows.")
+        signs = np.select([labels == each for each in self.classes_], [-1.0, 1.0], 0.0)
+        rules, rate = getattr(self, "weighed_by_", ((), 0.0))
+        test: AgentTest = self._strategy("test")
+        lost = sum(
+            (1 - test.question(rule).values(rows, signs) for rule in rules), np.zeros(len(rows))
+        )
+        return np.asarray(np.exp(-rate * lost))
+
+    def _passes(self, error: Estimate) -> bool:
+        return bool(self._strategy("test").passes(error, self.target_error))
+
+    def _tested(self, rounds: list[Round]) -> dict[str, Any]:
+        best = best_of(rounds)
+        return self._found(best.rule) | {
+            "certificate_": AgentsCertificate.of(best.error, 1 - _FAILURE, self.target_error),
+            "candidates_": tuple(rounds),
+        }
+
+    def _batch(self, tests: int, left: int) -> int:
+        """Agents of one test, if there are enough for all tests."""
+        test: AgentTest = self._strategy("test")
+        facts = (self.target_error, _FAILURE / tests, self.agent_epsilon, self.delta)
+        batch = test.size(*facts)
+        if left < tests * batch:
+            error = NotEnoughAgents(tests * batch, left)
+            error.add_note(f"{tests} tests of {batch} agents each; see schedule and test.")
+            raise error
+        return batch
+
+    def _doubt(self) -> str:
+        if self._strategy("test").agnostic:
+            return ""
+        found = self.certificate_
+        return (
+            f"no rule was shown to err on at most {found.target:.4g} of the agents in "
+            f"{len(self.candidates_)} rounds; the best one seen errs on at most "
+            f"{found.upper:.4g}. If the agents are where the private rows are not, no rule of this "
+            "method can be."
+        )
+
+
+def _weighed_by(rounds: list[Round], runs: list[Run]) -> tuple[tuple[Rule, ...], float]:
+    """Rules of the last run that rows were weighed by: all but its last one."""
+    done = len(rounds)
+    for run in runs:
+        if done <= len(run.densities):
+            break
+        done -= len(run.densities)
+    return tuple(each.rule for each in rounds[len(rounds) - done : -1]), run.rate

@@ -2,18 +2,9 @@ r"""Certified minimisers of a regularised loss, from explicit features.
 
     J(w) = (1/n) sum_i l(<w, phi_i>, y_i) + (lambda/2) \|w\|^2,    \|phi_i\| <= R.
 
-**Sensitivity.** Let one of n records be replaced, w and w' the minimisers. J is lambda-strongly
-convex, so J(w') - J(w) >= (lambda/2) \|w - w'\|^2, and the same with J' and the two exchanged.
-Added up, only the replaced record is left: lambda \|w - w'\|^2 <= (2LR/n) \|w - w'\|. A solver
-returns w~ with \|grad J(w~)\| <= r for a *public* r, hence \|w~ - w\| <= r/lambda, and
-
-    Delta = 2LR/(lambda n) + 2r/lambda,    r = 0.005 * 2LR/n:
-
-one hundredth more than for exact minimisers. k models of one record each (one against the rest)
-move together by sqrt(k) Delta.
-
-**Norms.** w = -(1/(lambda n)) sum l'_i phi_i gives \|w\| <= LR/lambda, J(w) <= J(0) gives
-\|w\| <= sqrt(2 J(0)/lambda); C is the smaller. Both are public. So is J(0) - J(w) <= lambda C^2/2.
+A solver returns w~ with \|grad J(w~)\| <= r for a *public* tolerance r; bounds, tolerance and
+rounding are in :mod:`dpadapt.kernels.constants`, what w~ reveals in
+:func:`dpadapt.kernels.queries.weights`.
 
 **The certificate cannot fail.** Newton's steps nearly always reach r in a dozen passes over the
 rows. If not, two descents with steps 1/H follow, H = beta R^2 + lambda, kappa = H/lambda:
@@ -30,13 +21,6 @@ rows. If not, two descents with steps 1/H follow, H = beta R^2 + lambda, kappa =
    (4/3) kappa log(lambda H C^2/t^2) steps, for every t >= 2 rho. J never rises, so every iterate
    has \|w_k\| <= 2C.
 
-**Rounding.** With unit u = 2^-53, sums of n terms taken in blocks of b, and \|w\| <= 2C: a score is
-off by at most 2uDRC, which moves the gradient by beta R times that; the sum of gradients is off
-by u(b + n/b) LR, the functions in it by a few u LR, the penalty's part and the step itself by a
-few u (beta R^2 + lambda) C. rho is twice the sum of these, and 4e-12 LR/n for norms that rounding
-lifts above R. The tolerance r is never below 4 rho: a computed norm of at most r - rho proves
-\|grad J\| <= r, and 3 rho can be reached.
-
 How many steps were needed depends on the rows, so the time taken does too; nothing else does.
 """
 
@@ -44,159 +28,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from dpadapt.kernels.losses import Loss
-from dpadapt.privacy import _validate as validate
+from .constants import BLOCK, Constants, constants
+from .losses import ConvexLoss, SoftmaxLoss
 
-__all__ = ["Constants", "certified_gradient", "constants", "solve"]
+__all__ = ["certified_gradient", "solve"]
 
 Array = NDArray[np.float64]
 
-UNIT = 2.0**-53  # of rounding
-BLOCK = 1024  # rows summed before blocks are
-SLACK = 0.01  # of the sensitivity, for the solver
 _NEWTON_STEPS = 100
 _CONJUGATE_STEPS = 200
 _NEARLY = 30  # times the target, for softer losses
 _FLATTER = 0.1  # of the slope, after a line search: 0.5 zigzags between small knees
 _WIDEST_FACTOR = 4000  # columns for which a Hessian is factorised
 _LARGEST_GRAM = 10_000  # rows for which wide features are replaced by their kernel matrix
-
-
-def summing(terms: int) -> float:
-    """Roundings of a sum taken in blocks."""
-    return min(terms, BLOCK) + math.ceil(terms / BLOCK)
-
-
-@dataclass(frozen=True)
-class Constants:
-    r"""Public constants of a problem: nothing in them depends on a record.
-
-    Attributes
-    ----------
-    lipschitz, smoothness : float
-        L and beta.
-    radius, penalty : float
-        R and lambda.
-    rows, columns : int
-        n and, for one model against the rest for each class, their number.
-    norm_bound : float
-        C >= \|w*\|, of one column.
-    rounding, tolerance : float
-        rho and r.
-
-    Examples
-    --------
-    >>> from dpadapt.kernels.losses import Logistic
-    >>> facts = constants(Logistic(), radius=1.0, penalty=0.1, rows=1000, width=5)
-    >>> round(facts.exact_sensitivity, 6), round(facts.sensitivity, 6)
-    (0.02, 0.0202)
-    """
-
-    lipschitz: float
-    smoothness: float
-    radius: float
-    penalty: float
-    rows: int
-    columns: int
-    norm_bound: float
-    rounding: float
-    tolerance: float
-
-    @property
-    def exact_sensitivity(self) -> float:
-        """Of the exact minimisers together: sqrt(k) 2LR/(lambda n)."""
-        one = 2 * self.lipschitz * self.radius / (self.penalty * self.rows)
-        return math.sqrt(self.columns) * one
-
-    @property
-    def sensitivity(self) -> float:
-        """Delta: of what the solver returns, all columns together."""
-        slack = 2 * self.tolerance / self.penalty
-        return self.exact_sensitivity + math.sqrt(self.columns) * slack
-
-    @property
-    def target(self) -> float:
-        """Computed norm of a gradient that proves a true one of r: r - rho."""
-        return self.tolerance - self.rounding
-
-    @property
-    def steepest(self) -> float:
-        """H: the largest curvature of J."""
-        return self.smoothness * self.radius**2 + self.penalty
-
-    @property
-    def condition(self) -> float:
-        """The condition number kappa."""
-        return self.steepest / self.penalty
-
-    @property
-    def accelerated_steps(self) -> int:
-        """Sufficient for Nesterov's descent."""
-        reach = 18 * (self.steepest * self.norm_bound / self.target) ** 2
-        return 2 + math.ceil(math.sqrt(self.condition) * math.log(max(reach, 1.0)))
-
-    @property
-    def plain_steps(self) -> int:
-        """Sufficient for the plain descent, whatever the rounding."""
-        end = self.target - self.rounding
-        reach = self.penalty * self.steepest * (self.norm_bound / end) ** 2
-        return 1 + math.ceil(4 / 3 * self.condition * math.log(max(reach, 1.0)))
-
-
-def constants(
-    loss: Loss,
-    radius: float,
-    penalty: float,
-    rows: int,
-    *,
-    width: int | None = None,
-    columns: int = 1,
-) -> Constants:
-    """Sensitivity, bounds and tolerance, before a record is read.
-
-    Parameters
-    ----------
-    loss : Loss
-    radius : float
-        R: bound of the norm of features.
-    penalty : float
-        lambda.
-    rows : int
-        n.
-    width : int, optional
-        Number of features; None for a kernel matrix.
-    columns : int, default=1
-        Number of models fitted to the same records (1 for softmax, which is one problem).
-
-    Examples
-    --------
-    >>> from dpadapt.kernels.losses import Softmax
-    >>> round(constants(Softmax(9), 1.0, 0.1, 1000, width=5).exact_sensitivity / 2**0.5, 6)
-    0.02
-    """
-    radius, penalty = validate.positive("radius", radius), validate.positive("penalty", penalty)
-    rows, columns = validate.count("rows", rows), validate.count("columns", columns)
-    slope, bend = loss.lipschitz(radius, penalty), loss.smoothness
-    norm = min(slope * radius / penalty, math.sqrt(2 * loss.at_zero / penalty))
-    if width is None:  # scores are sums of n kernel values, coefficients at most 2L/lambda in all
-        far = 2 * slope * radius / penalty
-        scores = (summing(rows) + BLOCK) * radius * far
-    else:
-        far = 2 * norm
-        scores = (width + 4) * radius * far
-    sums = (summing(rows) + 24) * slope * radius
-    steps = 4 * (bend * radius**2 + penalty) * far
-    norms = 4e-12 * slope * radius / rows  # features may exceed R by rounding: part of the slack
-    rounding = 2 * UNIT * (bend * radius * scores + sums + steps) + norms
-    tolerance = max(SLACK * slope * radius / rows, 4 * rounding)
-    return Constants(slope, bend, radius, penalty, rows, columns, norm, rounding, tolerance)
 
 
 class Space(Protocol):
@@ -286,7 +136,7 @@ def _line(slope: Callable[[Array], Array], start: Array) -> Array:
     return step
 
 
-def newton(space: Space, y: Array, loss: Loss, facts: Constants) -> tuple[Array, bool]:
+def newton(space: Space, y: Array, loss: ConvexLoss, facts: Constants) -> tuple[Array, bool]:
     """Newton's steps, first on softer losses; the last iterate, and whether it is proved."""
     w = np.zeros((space.size, loss.columns(y)))
     for softer in loss.softer:
@@ -295,7 +145,7 @@ def newton(space: Space, y: Array, loss: Loss, facts: Constants) -> tuple[Array,
 
 
 def _newton(
-    space: Space, y: Array, loss: Loss, facts: Constants, w: Array, target: float
+    space: Space, y: Array, loss: ConvexLoss, facts: Constants, w: Array, target: float
 ) -> tuple[Array, bool]:
     """Newton's steps by preconditioned conjugate gradients, from w to a norm of the gradient.
 
@@ -331,7 +181,7 @@ def _conjugate_gradients(
     space: Space,
     g: Array,
     bend: Array,
-    loss: Loss,
+    loss: ConvexLoss,
     facts: Constants,
     precondition: Callable[[Array], Array] | None,
 ) -> tuple[Array, Array, int]:
@@ -364,8 +214,8 @@ def _conjugate_gradients(
     return x, xs, _CONJUGATE_STEPS
 
 
-def descend(
-    space: Space, y: Array, loss: Loss, facts: Constants, steps: int, momentum: float
+def certified_descent(
+    space: Space, y: Array, loss: ConvexLoss, facts: Constants, steps: int, momentum: float
 ) -> tuple[Array, bool]:
     """Descent from 0 until every problem is proved; a problem that is proved stands still."""
     w = v = np.zeros((space.size, loss.columns(y)))
@@ -379,7 +229,7 @@ def descend(
     return v, False
 
 
-def minimise(space: Space, y: Array, loss: Loss, facts: Constants) -> Array:
+def minimise(space: Space, y: Array, loss: ConvexLoss, facts: Constants) -> Array:
     """Newton's steps, then, should they not suffice, the descents that must."""
     with np.errstate(all="ignore"):
         w, proved = newton(space, y, loss, facts)
@@ -390,22 +240,22 @@ def minimise(space: Space, y: Array, loss: Loss, facts: Constants) -> Array:
         )
         for steps, momentum in plans:
             if not proved:
-                w, proved = descend(space, y, loss, facts, steps, momentum)
+                w, proved = certified_descent(space, y, loss, facts, steps, momentum)
     return w
 
 
 def problem(
-    rows: int, y: Any, loss: Loss, radius: float, penalty: float, width: int | None
+    rows: int, y: Any, loss: ConvexLoss, radius: float, penalty: float, width: int | None
 ) -> tuple[Array, Constants]:
     """Labels as columns, and the constants of one column."""
     labels = np.asarray(y, dtype=np.float64)
-    if labels.shape[:1] != (rows,) or labels.ndim > (1 if loss.joint else 2):
+    if labels.shape[:1] != (rows,) or labels.ndim > 2 - isinstance(loss, SoftmaxLoss):
         raise ValueError(f"y must have one label for each of {rows} rows; got {labels.shape}.")
     labels = labels[:, None] if labels.ndim == 1 else labels
     return labels, constants(loss, radius, penalty, rows, width=width)
 
 
-def solve(features: Any, y: Any, loss: Loss, penalty: float, radius: float) -> Array:
+def solve(features: Any, y: Any, loss: ConvexLoss, penalty: float, radius: float) -> Array:
     r"""Weights w with a certified gradient: \|grad J(w)\| <= r, for all finite rows and labels.
 
     Parameters
@@ -438,7 +288,7 @@ def solve(features: Any, y: Any, loss: Loss, penalty: float, radius: float) -> A
     return w if np.ndim(y) == 2 or loss.joint else w[:, 0]
 
 
-def _from_kernel_matrix(space: Any, y: Array, loss: Loss, facts: Constants) -> Array | None:
+def _from_kernel_matrix(space: Any, y: Array, loss: ConvexLoss, facts: Constants) -> Array | None:
     """Weights by way of n coefficients where there are more features than rows, if proved."""
     if space.size <= space.rows or space.rows > _LARGEST_GRAM:
         return None
@@ -456,7 +306,7 @@ def _from_kernel_matrix(space: Any, y: Array, loss: Loss, facts: Constants) -> A
 
 
 def certified_gradient(
-    features: Any, y: Any, loss: Loss, penalty: float, radius: float, w: Array
+    features: Any, y: Any, loss: ConvexLoss, penalty: float, radius: float, w: Array
 ) -> float:
     r"""Bound of \|grad J(w)\|, rounding included: the largest of the columns; inf if w is too far.
 

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.kernels.erm import BLOCK, UNIT, Constants, minimise, problem, summing, total
-from dpadapt.kernels.losses import Loss
+from .constants import BLOCK, UNIT, Constants, summing
+from .erm import minimise, problem, total
+from .losses import ConvexLoss
 
 __all__ = ["KernelMatrix", "certified_gram_gradient", "solve_gram"]
 
@@ -83,7 +84,7 @@ class KernelMatrix:
         return None
 
 
-def solve_gram(matrix: Array, y: Any, loss: Loss, penalty: float, radius: float) -> Array:
+def solve_gram(matrix: Array, y: Any, loss: ConvexLoss, penalty: float, radius: float) -> Array:
     r"""Coefficients a of w = sum_i a_i phi(x_i) with \|grad J(w)\| <= r certified.
 
     Parameters
@@ -114,7 +115,7 @@ def solve_gram(matrix: Array, y: Any, loss: Loss, penalty: float, radius: float)
 
 
 def _problem(
-    matrix: Array, y: Any, loss: Loss, penalty: float, radius: float
+    matrix: Array, y: Any, loss: ConvexLoss, penalty: float, radius: float
 ) -> tuple[Array, Constants]:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype != np.float64:
         raise ValueError(
@@ -125,7 +126,7 @@ def _problem(
 
 
 def certified_gram_gradient(
-    matrix: Array, y: Any, loss: Loss, penalty: float, radius: float, a: Array
+    matrix: Array, y: Any, loss: ConvexLoss, penalty: float, radius: float, a: Array
 ) -> float:
     r"""Bound of \|grad J(w)\|, w = sum_i a_i phi(x_i), rounding included; not to be released.
 

@@ -22,14 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 
 __all__ = [
+    "ConvexLoss",
     "EpsilonInsensitive",
     "HuberisedHinge",
     "Logistic",
-    "Loss",
-    "Softmax",
+    "SoftmaxLoss",
     "Squared",
     "one_against_rest",
 ]
@@ -37,19 +37,19 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-class Loss(Protocol):
+class ConvexLoss(Protocol):
     """What a solver and a sensitivity ask of a loss.
-
-    ``joint`` says whether all columns of the scores make one problem (softmax) or each its own.
 
     Examples
     --------
-    >>> loss: Loss = Logistic()
+    >>> loss: ConvexLoss = Logistic()
     >>> loss.joint, loss.smoothness, loss.lipschitz(radius=1.0, penalty=0.1)
     (False, 0.25, 1.0)
     """
 
-    joint: ClassVar[bool]
+    @property
+    def joint(self) -> bool:
+        """Whether all columns of the scores make one problem (softmax), or each its own."""
 
     @property
     def smoothness(self) -> float:
@@ -60,7 +60,7 @@ class Loss(Protocol):
         """Bound of l(0, y) over all labels."""
 
     @property
-    def softer(self) -> tuple[Loss, ...]:
+    def softer(self) -> tuple[ConvexLoss, ...]:
         """Like losses that are easier to minimise, the easiest first: a way to this one."""
 
     def lipschitz(self, radius: float, penalty: float) -> float:
@@ -89,7 +89,7 @@ class _Separable:
     """Every column its own problem: the second derivative is diagonal."""
 
     joint: ClassVar[bool] = False
-    softer: ClassVar[tuple[Loss, ...]] = ()
+    softer: ClassVar[tuple[ConvexLoss, ...]] = ()
 
     def columns(self, y: Array) -> int:
         return y.shape[1]
@@ -172,7 +172,7 @@ class HuberisedHinge(_UnitSlope):
         return 1.0 if self.knee <= 1 else (1 + self.knee) ** 2 / (4 * self.knee)
 
     @property
-    def softer(self) -> tuple[Loss, ...]:  # type: ignore[override]
+    def softer(self) -> tuple[ConvexLoss, ...]:  # type: ignore[override]
         """With wider knees."""
         return tuple(replace(self, knee=knee) for knee in _wider(self.knee))
 
@@ -233,7 +233,7 @@ class EpsilonInsensitive(_UnitSlope):
         return max(0.0, self.bound - self.epsilon)
 
     @property
-    def softer(self) -> tuple[Loss, ...]:  # type: ignore[override]
+    def softer(self) -> tuple[ConvexLoss, ...]:  # type: ignore[override]
         """With wider knees."""
         return tuple(replace(self, knee=knee) for knee in _wider(self.knee))
 
@@ -312,7 +312,7 @@ class Squared(_Separable):
 
 
 @dataclass(frozen=True)
-class Softmax:
+class SoftmaxLoss:
     r"""Cross entropy of k classes, jointly: labels 1, ..., k; any other is a row of no class.
 
     The derivative in the k scores is p - e_y, of norm at most L = sqrt(2), whatever k: one record
@@ -325,7 +325,7 @@ class Softmax:
 
     Examples
     --------
-    >>> Softmax(2).derivative(np.zeros((2, 2)), np.array([[1.0], [0.0]]))
+    >>> SoftmaxLoss(2).derivative(np.zeros((2, 2)), np.array([[1.0], [0.0]]))
     array([[-0.5,  0.5],
            [ 0. ,  0. ]])
     """
@@ -333,7 +333,7 @@ class Softmax:
     classes: int
 
     joint: ClassVar[bool] = True
-    softer: ClassVar[tuple[Loss, ...]] = ()
+    softer: ClassVar[tuple[ConvexLoss, ...]] = ()
     smoothness: ClassVar[float] = 0.5
 
     def __post_init__(self) -> None:

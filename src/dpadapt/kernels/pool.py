@@ -8,28 +8,13 @@ Cholesky root of the pool's kernel matrix, K + jI = L L^T, and noised there:
 
 In terms of predictions the noise is N(0, s_0^2 (K + jI)).
 
-**Sensitivity** (a Mahalanobis distance). c - c' = L^{-1} Phi_Z (w - w'), and Phi_Z Phi_Z^T = K is
-at most L L^T, so that the operator L^{-1} Phi_Z has norm at most 1 and |c - c'| <= |w - w'| <=
-Delta: whatever the number of points, and attained where phi(z) spans w - w' and j is small. With k
-outputs w is a matrix, |w - w'| its Frobenius norm, and the same proof holds.
-
-**Rounding.** If each computed prediction is within e of the exact one, c is within sqrt(T) e /
-sqrt(lambda_min(L L^T)) of its exact value: the near-singular K amplifies rounding, up to
-1/sqrt(j). That is why j is at least 1e-6 tr(K)/T, why float32 is refused (rounding of p at 6e-8
-multiplied by a thousand exceeds Delta for many rows), and why
-:meth:`Pool.sensitivity` adds, twice, once for each neighbour,
-
-- sqrt(2 T / j) e for the predictions (lambda_min is j, and j/2 if K itself is rounded), and
-- u T cond(L) |w| for the triangular solve (backward stable; u the unit of float64).
-
-The root is not exact either, but L L^T >= K is all that the proof needs, and the errors of K and
-of its root, of order u T tr(K), are below j/2 for pools of up to 40,000 points.
+What a release of c^ costs, and what rounding adds to it, is proved in
+:func:`dpadapt.kernels.queries.whitened_sensitivity`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,38 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
-from dpadapt.privacy import Grant, Hidden, Request, Session
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.mechanisms import NUGGET
+from dpadapt.privacy import shrink_factors
+from dpadapt.privacy.mechanisms.gaussian import NUGGET
 
-__all__ = ["Pool", "sum_error"]
+__all__ = ["Pool", "double"]
 
 Array = NDArray[np.float64]
-Predict = Callable[[Array], Array]
-_UNIT = float(np.finfo(np.float64).eps)
-
-
-def sum_error(terms: int, magnitude: float) -> float:
-    r"""Rounding error, at most, of a sum of products in float64.
-
-    Whatever the order of summation, :math:`\sum_i a_i K(z, x_i)` over n rows is within
-    (n + 8) u :math:`\sum_i |a_i K(z, x_i)|` of its exact value, entries of relative error 8u
-    included. In a kernel ERM :math:`|a_i| \le L / (\lambda n)`, so that the magnitude is at most
-    :math:`L R^2 / \lambda`; for explicit features it is at most C R.
-
-    Parameters
-    ----------
-    terms : int
-        How many products are added: rows, or features.
-    magnitude : float
-        Public bound on the sum of their absolute values.
-
-    Examples
-    --------
-    >>> sum_error(10_000, 50.0) < 2e-10
-    True
-    """
-    return (validate.count("terms", terms) + 8) * _UNIT * validate.positive("magnitude", magnitude)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,18 +45,9 @@ class Pool:
 
     Examples
     --------
-    Predictions of a mean of private rows (linear kernel, rows in the unit ball: replacing one of
-    n moves the mean by at most 2/n), released at four points and turned into a model:
-
-    >>> from dpadapt.privacy import Cleaning, Private
     >>> Z = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8], [-1.0, 0.0]])
-    >>> pool = Pool.of(Z @ Z.T)
-    >>> private = Private(np.tile([0.8, -0.6], (5000, 1)))
-    >>> with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
-    ...     rows = session.hide_rows(Cleaning(radius=1.0))
-    ...     request = pool.request(2 / 5000, norm=1.0, error=sum_error(2, 1.0))
-    ...     (grant,) = session.plan(request)
-    ...     alpha = pool.release(session, grant, rows, lambda X: Z @ X.mean(axis=0))
+    >>> pool, w = Pool.of(Z @ Z.T), np.array([0.8, -0.6])
+    >>> alpha = pool.coefficients(pool.whiten(Z @ w))
     >>> np.round(Z.T @ pool.within_ball(alpha, norm=1.0), 2)
     array([ 0.8, -0.6])
     """
@@ -150,74 +100,26 @@ class Pool:
         values, vectors = eigh(self.gram)
         return np.maximum(values, 0.0), np.asarray(vectors, dtype=np.float64)
 
-    # the release
-
-    def sensitivity(self, model: float, *, norm: float, error: float, outputs: int = 1) -> float:
-        """Sensitivity of the whitened predictions, with what rounding can do.
+    def check_within(self, bound: float) -> None:
+        """Refuse a point of a larger norm than was stated: sensitivities would be wrong.
 
         Parameters
         ----------
-        model : float
-            Delta: by how much the model moves, in the kernel's norm, jointly over all outputs.
-        norm : float
-            C, bound on the norm of the model; public.
-        error : float
-            e, bound on the rounding error of one prediction (:func:`sum_error`); public.
-        outputs : int, default=1
-            k.
+        bound : float
         """
-        validate.positive("model", model)
-        validate.positive("norm", norm)
-        validate.non_negative("error", error)
-        numbers = self.size * validate.count("outputs", outputs)
-        least = self.nugget / 2
-        condition = math.sqrt((float(np.trace(self.gram)) + self.nugget) / least)
-        solve = (self.size + 8) * _UNIT * condition * norm
-        return model + 2 * (math.sqrt(numbers / least) * error + solve)
-
-    def request(
-        self,
-        model: float,
-        *,
-        norm: float,
-        error: float,
-        outputs: int = 1,
-        weight: float = 1.0,
-        label: str = "predictions at the pool",
-    ) -> Request:
-        """What to plan for :meth:`release`; for the arguments see :meth:`sensitivity`."""
-        total = self.sensitivity(model, norm=norm, error=error, outputs=outputs)
-        return Request("gaussian", label, total, self.size * outputs, weight=weight)
+        if self.bound > bound:
+            raise ValueError(
+                f"a point of the pool has a norm of {self.bound:.6g}, above the bound {bound:g}; "
+                "rescale the pool, or state a larger bound."
+            )
 
     def whiten(self, predictions: Array) -> Array:
         """Whitened predictions, c = L^{-1} p; refuses anything but float64."""
-        predictions = np.asarray(predictions)
-        if predictions.dtype != np.float64:
-            raise TypeError("predictions must be float64: rounding in float32 leaks.")
-        return np.asarray(solve_triangular(self.root, predictions, lower=True))
+        return np.asarray(solve_triangular(self.root, double(predictions), lower=True))
 
-    def release(self, session: Session, grant: Grant, hidden: Hidden, predict: Predict) -> Array:
-        """Release the model on the pool: its coefficients alpha.
-
-        Parameters
-        ----------
-        session : Session
-        grant : Grant
-            Of :meth:`request`.
-        hidden : Hidden
-        predict : callable
-            From the hidden value to the predictions p at the pool, float64, of shape (T,) or
-            (T, k). Run by the session, once; must not fail on any value.
-
-        Returns
-        -------
-        ndarray of shape (T,) or (T, k)
-            alpha; the model predicts K(z, Z) alpha.
-        """
-        noisy = session.gaussian(grant, hidden, lambda value: self.whiten(predict(value)))
-        return np.asarray(solve_triangular(self.root, noisy, lower=True, trans="T"))
-
-    # what may be done with it afterwards, at no cost
+    def coefficients(self, whitened: Array) -> Array:
+        """Coefficients alpha = L^{-T} c of the model that predicts K(z, Z) alpha."""
+        return np.asarray(solve_triangular(self.root, whitened, lower=True, trans="T"))
 
     def norm(self, coefficients: Array) -> float:
         """Norm, in the kernel's space, of the model with these coefficients (of all outputs)."""
@@ -225,7 +127,21 @@ class Pool:
 
     def within_ball(self, coefficients: Array, norm: float) -> Array:
         """Coefficients of the nearest model of norm C at most: where w* is known to be."""
-        return coefficients * min(1.0, norm / max(self.norm(coefficients), 1e-300))
+        return np.asarray(coefficients * shrink_factors(self.norm(coefficients), norm))
+
+
+def double(predictions: Array) -> Array:
+    """Refuse predictions in anything but double precision.
+
+    Examples
+    --------
+    >>> double(np.ones(2))
+    array([1., 1.])
+    """
+    predictions = np.asarray(predictions)
+    if predictions.dtype != np.float64:
+        raise TypeError("predictions must be float64: rounding in float32 leaks.")
+    return predictions
 
 
 def _kernel_matrix(gram: Array) -> Array:

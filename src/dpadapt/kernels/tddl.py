@@ -5,9 +5,8 @@ independent noise, and a model is fitted to them by least squares in a ball:
 
     w^ = argmin_{|w| <= C} (1/T) sum_t (<w, phi(z_t)> - <w*, phi(z_t)> - b_t)^2.
 
-Private rows are read through the predictions alone; the fit is post-processing. With Delta the
-sensitivity of w* and K(z, z) <= R^2 on the pool, one prediction moves by at most S = R Delta
-(Cauchy-Schwarz; attained where phi(z) is along w - w' and has norm R). Three kinds of noise:
+Private rows are read through the predictions alone; the fit is post-processing. S is by how much
+one prediction moves, R Delta (:class:`dpadapt.kernels.constants.Bounds`). Three kinds of noise:
 
 "paper"
     Laplace noise nu = S / e_0, with e_0 from the composition theorem that the paper cites,
@@ -17,42 +16,105 @@ sensitivity of w* and K(z, z) <= R^2 on the pool, one prediction moves by at mos
 "laplace"
     The smallest Laplace noise whose T-fold composition fits.
 "gaussian"
-    Gaussian noise on all predictions at once, of l2-sensitivity |Phi_Z|_op Delta =
-    sqrt(lambda_max(K)) Delta, never more than sqrt(T) S.
+    Gaussian noise on all predictions at once, never more than sqrt(T) S apart.
 
-In every one of them the noise grows with sqrt(T); :class:`~dpadapt.kernels.pool.Pool` has none of
-that. With k outputs Delta is joint (the Frobenius norm of the change of all k models), and the k
-predictions at one point move by at most sqrt(k) S in l1.
+In every one of them the noise grows with sqrt(T); that of
+:class:`~dpadapt.kernels.release.GaussianProcess` does not.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Literal, get_args
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dpadapt.privacy import Grant, Hidden, Request, Session, calibrate, gaussian_mu
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.events import LaplaceEvent
+from dpadapt import _validate as validate
+from dpadapt._constraints import Between, OneOf, Table
+from dpadapt.privacy import Gaussian, Hidden, Laplace, Session, calibrate, gaussian_mu
+from dpadapt.privacy.accounting.events import LaplaceEvent
 
-from .pool import Pool, Predict
+from . import queries
+from .constants import Bounds, Constants
+from .kernel_facts import KernelFacts
+from .norm_query import norm_at_pool
+from .pool import Pool
+from .release import Release
 
-__all__ = [
-    "Calibration",
-    "ball_least_squares",
-    "composed_epsilon",
-    "pool_size",
-    "release",
-    "request",
-]
+__all__ = ["TDDL", "ball_least_squares", "composed_epsilon", "noisy_predictions", "pool_size"]
 
 Array = NDArray[np.float64]
-Calibration = Literal["paper", "laplace", "gaussian"]
-_LABEL = "predictions at the pool"
+CALIBRATIONS = ("gaussian", "laplace", "paper")
+
+
+@dataclass(frozen=True, eq=False)
+class TDDL(Release):
+    """The paper's Algorithm 2: noise on every prediction at a pool, and a fit to them.
+
+    Parameters
+    ----------
+    points, pool
+        As in :class:`~dpadapt.kernels.release.Release`.
+    calibration : {"gaussian", "laplace", "paper"}, default="gaussian"
+        The noise; see :mod:`dpadapt.kernels.tddl`.
+    norm_share : float, default=0.0
+        Share of the budget for a private estimate of C, the norm of the model: the ball of the fit
+        is then as large as a noisy norm and two standard deviations of its noise say, and no larger
+        than what lambda says. With Gaussian noise only.
+
+    Examples
+    --------
+    >>> TDDL(calibration="laplace").points
+    300
+    """
+
+    calibration: str = "gaussian"
+    norm_share: float = 0.0
+
+    _constraints: ClassVar[Table] = {
+        "calibration": [OneOf(*CALIBRATIONS)],
+        "norm_share": [Between(0, 1, right=False)],
+    }
+    told: ClassVar[str] = (
+        "released by its values at public points (Jain and Thakurta 2013, Algorithm 2)"
+    )
+
+    def error_bound(self, facts: KernelFacts, questions: int, size: int, explicit: bool) -> float:
+        """Mean error over the population that the pool was drawn from (Theorem 13)."""
+        from .error_bounds import excess_of_tddl  # which reads this module
+
+        return excess_of_tddl(replace(facts, lipschitz=1.0), size, calibration=self.calibration)
+
+    def coefficients(
+        self, session: Session, predictions: Hidden, pool: Pool, facts: Constants
+    ) -> Array:
+        """Release noisy predictions at the pool, and fit a model to them."""
+        bounds = Bounds.joint(facts)
+        if self.norm_share:
+            return self._within_estimate(session, predictions, pool, bounds)
+        noisy = noisy_predictions(session, predictions, pool, bounds, self.calibration)
+        return ball_least_squares(pool, noisy, bounds.norm)
+
+    def _check(self) -> None:
+        if self.norm_share and self.calibration != "gaussian":
+            raise ValueError("norm_share: an estimate of the norm goes with Gaussian noise only.")
+
+    def _within_estimate(
+        self, session: Session, predictions: Hidden, pool: Pool, bounds: Bounds
+    ) -> Array:
+        """The fit in a ball whose radius is estimated; both are paid for together."""
+        whole = queries.all_predictions(session, predictions, pool, bounds)
+        length = norm_at_pool(session, predictions, pool, bounds)
+        grants = session.plan(
+            predictions=replace(Gaussian.of(whole), weight=math.sqrt(1 - self.norm_share)),
+            norm=replace(Gaussian.of(length), weight=math.sqrt(self.norm_share)),
+        )
+        noisy = np.asarray(session.release(grants.predictions, whole))
+        found = float(session.release(grants.norm, length)[0]) + 2 * grants.norm.scale
+        return ball_least_squares(pool, noisy, min(bounds.norm, max(found, 1e-12)))
 
 
 def composed_epsilon(count: int, epsilon: float, delta: float) -> float:
@@ -76,108 +138,50 @@ def composed_epsilon(count: int, epsilon: float, delta: float) -> float:
     return float(brentq(excess, 0.0, high, rtol=1e-12, xtol=1e-300)) * (1 - 1e-11)
 
 
-def request(
-    pool: Pool,
-    calibration: Calibration,
-    model: float,
-    *,
-    bound: float,
-    epsilon: float,
-    delta: float,
-    error: float = 0.0,
-    outputs: int = 1,
-) -> Request:
-    """What to plan for :func:`release`.
-
-    Parameters
-    ----------
-    pool : Pool
-    calibration : {"paper", "laplace", "gaussian"}
-    model : float
-        Delta, joint over all outputs.
-    bound : float
-        R. A pool with K(z, z) above R^2 is refused: S would be wrong.
-    epsilon, delta : float
-        Of the session; used by "paper" alone.
-    error : float, default=0
-        Bound on the rounding error of one prediction; both neighbours have it.
-    outputs : int, default=1
-        k.
-
-    Examples
-    --------
-    >>> pool = Pool.of(np.eye(3))
-    >>> asked = request(pool, "gaussian", 0.1, bound=1.0, epsilon=1.0, delta=1e-6)
-    >>> asked.mechanism, round(asked.sensitivity, 6)
-    ('gaussian', 0.1)
-    """
-    validate.choice("calibration", calibration, get_args(Calibration))
-    if pool.bound > validate.positive("bound", bound) * (1 + 1e-9):
-        raise ValueError(
-            f"a point of the pool has a norm of {pool.bound:.6g}, above the bound {bound:g}; "
-            "rescale the pool, or state a larger bound."
-        )
-    rounding = 2 * validate.non_negative("error", error)
-    if calibration == "gaussian":
-        largest = float(pool.spectrum[0][-1]) * (1 + 1e-9)
-        numbers = pool.size * outputs
-        total = math.sqrt(largest) * model + math.sqrt(numbers) * rounding
-        return Request("gaussian", _LABEL, total, numbers)
-    each = math.sqrt(outputs) * bound * (1 + 1e-9) * model + outputs * rounding
-    nu = each / composed_epsilon(pool.size, epsilon, delta) if calibration == "paper" else None
-    return Request("laplace", _LABEL, each, outputs, pool.size, printed=nu)
-
-
-def release(
-    session: Session, grant: Grant, hidden: Hidden, predict: Predict, pool: Pool, *, norm: float
+def noisy_predictions(
+    session: Session, predictions: Hidden, pool: Pool, bounds: Bounds, calibration: str
 ) -> Array:
-    """Release noisy predictions at the pool, and fit a model to them.
+    """Plan and release predictions at the pool: all at once, or point by point.
 
     Parameters
     ----------
     session : Session
-    grant : Grant
-        Of :func:`request`.
-    hidden : Hidden
-    predict : callable
-        From the hidden value to the predictions at the pool, of shape (T,) or (T, k). With
-        Laplace noise each point is a release of its own and runs it again: give the hidden
-        predictions and the identity where they are costly.
+        With nothing planned.
+    predictions : Hidden
+        Of shape (T,) or (T, k).
     pool : Pool
-    norm : float
-        C, a public bound on the norm of w* (of all outputs); never the norm itself, which the
-        paper takes to be public.
-
-    Returns
-    -------
-    ndarray of shape (T,) or (T, k)
-        Coefficients: the model predicts K(z, Z) alpha.
+        Points with K(z, z) above R^2 are refused: S would be wrong.
+    bounds : Bounds
+        Of all outputs. The norm of w* itself, which the paper takes to be public, is not.
+    calibration : {"paper", "laplace", "gaussian"}
 
     Examples
     --------
-    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy import Cleaning, Private, Rows
     >>> Z = np.eye(2)
     >>> pool, private = Pool.of(Z @ Z.T), Private(np.tile([0.8, -0.6], (5000, 1)))
     >>> with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
-    ...     rows = session.hide_rows(Cleaning(radius=1.0))
-    ...     facts = {"bound": 1.0, "epsilon": session.epsilon, "delta": session.delta}
-    ...     (grant,) = session.plan(request(pool, "laplace", 2 / 5000, **facts))
-    ...     mean = lambda X: Z @ X.mean(axis=0)
-    ...     alpha = release(session, grant, rows, mean, pool, norm=1.0)
-    >>> np.round(Z.T @ alpha, 1)
+    ...     rows = session.hide(Rows(Cleaning(radius=1.0)))
+    ...     predicted = queries.predictions(session, rows, lambda X: Z @ X.mean(axis=0))
+    ...     bounds = Bounds(2 / 5000, norm=1.0)
+    ...     noisy = noisy_predictions(session, predicted, pool, bounds, "laplace")
+    >>> np.round(Z.T @ ball_least_squares(pool, noisy, norm=1.0), 1)
     array([ 0.8, -0.6])
     """
-    if grant.request.mechanism == "gaussian":
-        noisy = session.gaussian(grant, hidden, predict)
-    else:
-        noisy = np.stack(
-            [session.laplace(grant, hidden, _at(predict, t)) for t in range(pool.size)]
-        )
-    return ball_least_squares(pool, noisy, norm)
-
-
-def _at(predict: Predict, point: int) -> Callable[[Array], Array]:
-    return lambda value: np.asarray(predict(value))[point]
+    if calibration == "gaussian":
+        whole = queries.all_predictions(session, predictions, pool, bounds)
+        grant = session.plan(predictions=Gaussian.of(whole)).predictions
+        return np.asarray(session.release(grant, whole))
+    each = [
+        queries.prediction_at(session, predictions, point, pool, bounds)
+        for point in range(pool.size)
+    ]
+    planned = Laplace.of(each[0], count=pool.size)
+    if calibration == "paper":
+        cost = composed_epsilon(pool.size, session.epsilon, session.delta)
+        planned = replace(planned, printed=planned.sensitivity / cost)
+    grant = session.plan(predictions=planned).predictions
+    return np.stack([session.release(grant, one) for one in each])
 
 
 def ball_least_squares(pool: Pool, targets: Array, norm: float) -> Array:
@@ -219,7 +223,7 @@ def ball_least_squares(pool: Pool, targets: Array, norm: float) -> Array:
 
 
 def pool_size(
-    calibration: Calibration,
+    calibration: str,
     model: float,
     *,
     norm: float,
@@ -248,14 +252,14 @@ def pool_size(
     >>> pool_size("paper", 0.01, **facts), pool_size("gaussian", 0.01, **facts)
     (67, 125)
     """
-    validate.choice("calibration", calibration, get_args(Calibration))
+    validate.choice("calibration", calibration, CALIBRATIONS)
     if calibration == "gaussian":
         unit = 1 / gaussian_mu(epsilon, delta)
     elif calibration == "paper":
         unit = math.sqrt(2) / composed_epsilon(1, epsilon, delta)
     else:
         unit = math.sqrt(2) * calibrate(
-            lambda noise: [LaplaceEvent(_LABEL, 1.0, noise)], epsilon, delta
+            lambda noise: [LaplaceEvent("predictions at the pool", 1.0, noise)], epsilon, delta
         )
     wanted = math.ceil(validate.positive("norm", norm) / (unit * validate.positive("model", model)))
     return max(1, min(validate.count("available", available), wanted))

@@ -10,11 +10,9 @@ a step towards it:
 Errata: the printed exponent is eps_0 n lambda / (8 L R^2) with an eps_0 that holds n lambda / (L
 R^2) already, so that a round costs more the more rows there are (at n = 10^6, lambda = 0.01 and
 epsilon = 1 the points alone tell two neighbours apart almost surely); here S = R Delta is the
-sensitivity of a prediction, and e the cost of a choice. The second measurement of a round, a^, is
-not used by the model and is not made. The sum in line 6 runs over the points chosen before.
-
-**Sensitivity.** |<phi(z), w_t - w*>| moves by at most S when one row is replaced (w_t is public),
-upwards at one point and downwards at another: the range of the scores is 2S, the measurement S.
+sensitivity of a prediction (:mod:`dpadapt.kernels.queries`), and e the cost of a choice. The second
+measurement of a round, a^, is not used by the model and is not made. The sum in line 6 runs over
+the points chosen before.
 
 **Rounds.** While every noise is below sigma/4, a step has |d| >= 3 sigma/4 and takes
 2 eta |d| - eta^2 R^2 >= 5 sigma^2 / (16 R^2) off |w_t - w*|^2, at first C^2 at most: after
@@ -26,22 +24,90 @@ The chosen points come from a public pool (any kernel), or from the ball itself 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.privacy import Grant, Hidden, Request, Session, gaussian_mu
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.machine_constants import POTENTIAL
+from dpadapt import _validate as validate
+from dpadapt.privacy import (
+    Exponential,
+    ExponentialOnBall,
+    Gaussian,
+    Hidden,
+    Mechanism,
+    Session,
+    gaussian_mu,
+)
+from dpadapt.privacy.mechanisms.machine_constants import POTENTIAL
 
-from .pool import Pool, Predict
+from . import queries
+from .constants import Bounds, Constants
+from .kernel_facts import KernelFacts
+from .pool import Pool
+from .release import Release
 
-__all__ = ["BallSession", "Rounds", "release", "release_linear"]
+__all__ = ["TDIL", "Rounds", "learn", "learn_linear"]
 
 Array = NDArray[np.float64]
+_ABOVE = 1 + 1e-12  # rounding of the norm of a point
+
+
+@dataclass(frozen=True, eq=False)
+class TDIL(Release):
+    """The paper's Algorithm 3 with the corrected choice: rounds of a choice and a measurement.
+
+    With a linear kernel, one output and no pool of the caller's, points are chosen from the whole
+    ball of public radius.
+
+    Parameters
+    ----------
+    points, pool
+        As in :class:`~dpadapt.kernels.release.Release`.
+
+    Examples
+    --------
+    >>> TDIL(points=50).by_weights(linear=True, outputs=1)
+    True
+    """
+
+    told: ClassVar[str] = (
+        "learnt from noisy answers at chosen points (Jain and Thakurta 2013, Algorithm 3, "
+        "with the selection corrected)"
+    )
+
+    def by_weights(self, linear: bool, outputs: int) -> bool:
+        """For a linear kernel, one output, no pool."""
+        return linear and outputs == 1 and self.pool is None
+
+    def error_bound(self, facts: KernelFacts, questions: int, size: int, explicit: bool) -> float:
+        """Largest error at a point of the pool (Theorem 8)."""
+        if explicit:
+            raise ValueError("release: the ball has no points to count; give TDIL a pool.")
+        from .error_bounds import error_of_tdil  # which reads this module
+
+        return error_of_tdil(facts, size)
+
+    def coefficients(
+        self, session: Session, predictions: Hidden, pool: Pool, facts: Constants
+    ) -> Array:
+        """Rounds over the pool, for each output."""
+        rounds = Rounds.of(
+            Bounds.each(facts),
+            epsilon=session.epsilon,
+            delta=session.delta,
+            outputs=predictions.shape[1],
+        )
+        grants = session.plan(**rounds.mechanisms())
+        return learn(session, grants, predictions, pool, rounds)
+
+    def weights(self, session: Session, weights: Hidden, facts: Constants, public: Array) -> Array:
+        """Rounds over the ball."""
+        bounds = Bounds.each(facts)
+        rounds = Rounds.of(bounds, epsilon=session.epsilon, delta=session.delta)
+        grants = session.plan(**rounds.mechanisms(ball=True))
+        return learn_linear(session, grants, weights, rounds)[:, None]
 
 
 @dataclass(frozen=True)
@@ -65,8 +131,8 @@ class Rounds:
 
     Examples
     --------
-    >>> choice, measurement = Rounds(10, prediction=0.01, bound=1.0).requests()
-    >>> choice.sensitivity, measurement.sensitivity, choice.count
+    >>> planned = Rounds(10, prediction=0.01, bound=1.0).mechanisms()
+    >>> planned["points"].sensitivity, planned["differences"].sensitivity, planned["points"].count
     (0.02, 0.01, 10)
     """
 
@@ -88,10 +154,8 @@ class Rounds:
     @classmethod
     def of(
         cls,
-        prediction: float,
+        bounds: Bounds,
         *,
-        bound: float,
-        norm: float,
         epsilon: float,
         delta: float,
         failure: float = 0.05,
@@ -103,26 +167,33 @@ class Rounds:
         sigma grows like sqrt(B) and the number of steps like 1 / sigma^2, so both meet.
         """
         mu = gaussian_mu(epsilon, delta) * math.sqrt((1 - share) / outputs)
-        reach = (
-            bound
-            * validate.positive("norm", norm)
-            / (validate.positive("prediction", prediction) / mu)
-        )
+        reach = bounds.radius * bounds.norm / (bounds.prediction / mu)
         count = 1.0
         for _ in range(50):
             spread = 4 * math.sqrt(2 * math.log(2 * count / failure))
             count = max(1.0, math.sqrt(POTENTIAL) * reach / spread)
-        return cls(math.ceil(count), prediction, bound, failure, share, outputs)
+        return cls(math.ceil(count), bounds.prediction, bounds.radius, failure, share, outputs)
 
-    def requests(self) -> tuple[Request, Request]:
-        """The choices of points and the measurements, to be planned together."""
+    def mechanisms(self, *, ball: bool = False) -> dict[str, Mechanism]:
+        """The choices of points and the measurements, to be planned together.
+
+        Parameters
+        ----------
+        ball : bool, default=False
+            Whether points are chosen from the ball, not from a pool.
+        """
         count = self.count * self.outputs
         # a choice costs e^2/8 and a measurement (S/s)^2/2: twice the weight is the same cost
         choose, measure = 2 * math.sqrt(self.share), math.sqrt(1 - self.share)
-        return (
-            Request("noisy-argmin", "points", 2 * self.prediction, 1, count, choose),
-            Request("gaussian", "differences", self.prediction, 1, count, measure),
-        )
+        points: Exponential = Exponential("points", 2 * self.prediction, 1, count, choose)
+        if ball:
+            points = ExponentialOnBall(
+                "points", 2 * self.prediction, 1, count, choose, radius=self.bound
+            )
+        return {
+            "points": points,
+            "differences": Gaussian("differences", self.prediction, 1, count, measure),
+        }
 
     def threshold(self, scale: float) -> float:
         """sigma: above four times every noise of the measurements, save with probability beta."""
@@ -134,113 +205,67 @@ class Rounds:
         return self.threshold(scale) / (4 * self.bound**2)
 
 
-def release(
-    session: Session,
-    grants: tuple[Grant, Grant],
-    hidden: Hidden,
-    predict: Predict,
-    pool: Pool,
-    rounds: Rounds,
-) -> Array:
+def learn(session: Session, grants: Any, predictions: Hidden, pool: Pool, rounds: Rounds) -> Array:
     """Learn from rounds over a public pool; any kernel.
 
     Parameters
     ----------
     session : Session
-    grants : tuple of two Grant
-        Of :meth:`Rounds.requests`.
-    hidden : Hidden
-    predict : callable
-        From the hidden value to the predictions of w* at the pool, of shape (T,) or (T, k). Run
-        twice a round: give the hidden predictions and the identity where they are costly.
+    grants : namespace
+        Of :meth:`Rounds.mechanisms`.
+    predictions : Hidden
+        Of w* at the pool, of shape (T,) or (T, k).
     pool : Pool
     rounds : Rounds
 
     Returns
     -------
-    ndarray of shape (T,), or (T, k) for two outputs or more
+    ndarray of shape (T, k)
         Coefficients: the model predicts K(z, Z) alpha.
 
     Examples
     --------
-    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy import Cleaning, Private, Rows
     >>> Z = np.eye(2)
     >>> pool, private = Pool.of(Z @ Z.T), Private(np.tile([0.8, -0.6], (100_000, 1)))
-    >>> facts = {"bound": 1.0, "norm": 1.0, "epsilon": 1.0, "delta": 1e-6}
-    >>> rounds = Rounds.of(2 / 100_000, **facts)
+    >>> rounds = Rounds.of(Bounds(2 / 100_000, norm=1.0), epsilon=1.0, delta=1e-6)
     >>> with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
-    ...     rows = session.hide_rows(Cleaning(radius=1.0))
-    ...     grants = session.plan(*rounds.requests())
-    ...     mean = lambda X: Z @ X.mean(axis=0)
-    ...     alpha = release(session, grants, rows, mean, pool, rounds)
-    >>> bool(np.abs(Z.T @ alpha - [0.8, -0.6]).max() < 1.25 * rounds.threshold(grants[1].scale))
+    ...     rows = session.hide(Rows(Cleaning(radius=1.0)))
+    ...     predicted = queries.predictions(session, rows, lambda X: Z @ X.mean(axis=0))
+    ...     grants = session.plan(**rounds.mechanisms())
+    ...     alpha = learn(session, grants, predicted, pool, rounds)[:, 0]
+    ...     reach = 1.25 * rounds.threshold(grants.differences.scale)
+    >>> bool(np.abs(Z.T @ alpha - [0.8, -0.6]).max() < reach)
     True
     """
-    if pool.bound > rounds.bound * (1 + 1e-12):
-        raise ValueError(
-            f"a point of the pool has a norm of {pool.bound:.6g}, above the bound "
-            f"{rounds.bound:g}; rescale the pool, or state a larger bound."
-        )
-    choose, measure = grants
-    threshold, step = rounds.threshold(measure.scale), rounds.step(measure.scale)
+    pool.check_within(rounds.bound * _ABOVE)
+    scale, S = grants.differences.scale, rounds.prediction
+    threshold, step = rounds.threshold(scale), rounds.step(scale)
     alpha = np.zeros((pool.size, rounds.outputs))
     for output in range(rounds.outputs):
         fitted = np.zeros(pool.size)
         for _ in range(rounds.count):
-            gap = _gap(predict, fitted, output)
-            at = session.noisy_argmin(choose, hidden, _scores(gap))
-            noisy = float(session.gaussian(measure, hidden, _entry(gap, at)))
+            scores = queries.scores(session, predictions, fitted, output, S)
+            at = session.release(grants.points, scores)
+            gap = queries.difference_at(session, predictions, fitted, output, at, S)
+            noisy = float(session.release(grants.differences, gap))
             if abs(noisy) > threshold:
                 move = math.copysign(step, noisy)
                 alpha[at, output] += move
                 fitted = fitted + move * pool.gram[:, at]
-    return alpha if rounds.outputs > 1 else alpha[:, 0]
+    return alpha
 
 
-def _gap(predict: Predict, fitted: Array, output: int) -> Callable[[Array], Array]:
-    """<w* - w_t, phi(z)> at the pool, as a function of the hidden value."""
-    return lambda value: np.asarray(predict(value)).reshape(len(fitted), -1)[:, output] - fitted
-
-
-def _scores(gap: Callable[[Array], Array]) -> Callable[[Array], Array]:
-    """Lowest where the gap is widest."""
-    return lambda value: -np.abs(gap(value))
-
-
-def _entry(gap: Callable[[Array], Array], at: int) -> Callable[[Array], Any]:
-    return lambda value: gap(value)[at]
-
-
-class BallSession(Protocol):
-    """What :func:`release_linear` needs of a session."""
-
-    def gaussian(self, grant: Grant, hidden: Hidden, function: Any) -> Array:
-        """Release a function with Gaussian noise."""
-
-    def ball_exponential(self, grant: Grant, hidden: Hidden, function: Any, radius: float) -> Array:
-        """Draw z with density proportional to exp(|<z, v>| / scale), v the function's value."""
-
-
-def release_linear(
-    session: BallSession,
-    grants: tuple[Grant, Grant],
-    hidden: Hidden,
-    weights: Callable[[Array], Array],
-    dimension: int,
-    rounds: Rounds,
-) -> Array:
+def learn_linear(session: Session, grants: Any, weights: Hidden, rounds: Rounds) -> Array:
     """Learn from rounds over the whole ball of radius R; linear kernel, one output.
 
     Parameters
     ----------
-    session : BallSession
-    grants : tuple of two Grant
-        Of :meth:`Rounds.requests`.
-    hidden : Hidden
-    weights : callable
-        From the hidden value to w*, of shape (d,).
-    dimension : int
-        d.
+    session : Session
+    grants : namespace
+        Of :meth:`Rounds.mechanisms`, with ``ball=True``.
+    weights : Hidden
+        w*, of d numbers.
     rounds : Rounds
 
     Returns
@@ -249,32 +274,27 @@ def release_linear(
 
     Examples
     --------
-    A session without noise, to show the steps alone:
-
-    >>> class Exact:
-    ...     def gaussian(self, grant, hidden, function):
-    ...         return function(hidden)
-    ...     def ball_exponential(self, grant, hidden, function, radius):
-    ...         v = function(hidden)
-    ...         return radius * v / np.linalg.norm(v)
-    >>> from types import SimpleNamespace
-    >>> grant = SimpleNamespace(scale=0.002)
-    >>> rounds = Rounds(100, prediction=0.01, bound=1.0)
-    >>> truth = np.array([0.3, -0.4])
-    >>> w = release_linear(Exact(), (grant, grant), truth, lambda w: w, 2, rounds)
-    >>> bool(np.linalg.norm(w - truth) < rounds.threshold(0.002))
+    >>> from dpadapt.privacy import Cleaning, Private, Rows
+    >>> private = Private(np.tile([0.3, -0.4], (100_000, 1)))
+    >>> rounds = Rounds.of(Bounds(2 / 100_000, norm=1.0), epsilon=1.0, delta=1e-6)
+    >>> with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
+    ...     rows = session.hide(Rows(Cleaning(radius=1.0)))
+    ...     mean = session.derive(rows, lambda X: X.mean(axis=0), label="weights")
+    ...     grants = session.plan(**rounds.mechanisms(ball=True))
+    ...     w = learn_linear(session, grants, mean, rounds)
+    >>> bool(np.linalg.norm(w - [0.3, -0.4]) < rounds.threshold(grants.differences.scale))
     True
     """
     if rounds.outputs != 1:
         raise ValueError("the linear form has one output; run it once for each.")
-    choose, measure = grants
-    threshold, step = rounds.threshold(measure.scale), rounds.step(measure.scale)
-    w = np.zeros(dimension)
+    scale, S = grants.differences.scale, rounds.prediction
+    threshold, step = rounds.threshold(scale), rounds.step(scale)
+    w = np.zeros(math.prod(weights.shape))
     for _ in range(rounds.count):
-        z = session.ball_exponential(
-            choose, hidden, lambda value, w=w: w - weights(value), rounds.bound
-        )
-        noisy = session.gaussian(measure, hidden, lambda value, w=w, z=z: (weights(value) - w) @ z)
-        if abs(float(noisy)) > threshold:
-            w = w + math.copysign(step, float(noisy)) * z
+        away = queries.away_from(session, weights, w, S)
+        z = session.release(grants.points, away)
+        gap = queries.difference_along(session, weights, w, z, S)
+        noisy = float(session.release(grants.differences, gap))
+        if abs(noisy) > threshold:
+            w = w + math.copysign(step, noisy) * z
     return w

@@ -1,103 +1,83 @@
-"""What the two classifiers of paper 004 share: rows, sessions, choice, predictions."""
+"""What the two classifiers of paper 004 share: public rows, private runs, choice, predictions."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpadapt._checks import aligned_private, public_part, session_options
+from dpadapt._checks import public_part
+from dpadapt._constraints import (
+    Count,
+    Flag,
+    Instance,
+    Null,
+    OneOf,
+    Positive,
+    Table,
+    check_value,
+)
 from dpadapt._linear import LinearClassifier
 from dpadapt._progress import row_progress
-from dpadapt.privacy import Grant, Guarantee, Request, RowMap, Session, best_of_random_runs
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.events import Relation
+from dpadapt._story import Story
+from dpadapt.base import PrivateEstimator
+from dpadapt.privacy import Gaussian, Guarantee, Private, RowSum, Session, best_of_random_runs
+from dpadapt.privacy.accounting.events import Relation
 
+from ._solver import Origin, Run, Solver
+from ._stories import direction_story
 from .features import PublicSample, UnitRows
-from .noisy_gd import NoisyGradients, Path, gradient_requests, open_gradients
+from .iterates import Iterates
+from .noisy_gradients import gradient_mechanisms, open_gradients
+from .queries import Correct
 from .softmax import Array
-from .steps import steps_for_noise
+from .steps import StableSteps, Steps, StepsAtNoise
 
-_FITTED = ("n_steps_", "sigma_", "sample_size_", "plan_", "clips_", "trajectory_", "selected_")
+__all__ = ["UnitClassifier"]
+
 _SCORE_SHARE = 0.3  # mu of the score of a candidate over mu of all its steps
 _MOST_NUMBERS = 1 << 28  # in a kept trajectory: two gigabytes
 
 
-@dataclass(frozen=True)
-class Training:
-    """What one private run has at hand.
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Public rows in unit features, and what of a fit is not in them."""
 
-    Parameters
-    ----------
-    gradients : NoisyGradients
-    units : UnitRows
-    public : PublicSample
-    sample_size : float
-    steps : int
-    path : Path
-    options : mapping
-        Parameters of the estimator, those of a candidate in the place of its own.
-    progress : callable or None
-    """
-
-    gradients: NoisyGradients
-    units: UnitRows
     public: PublicSample
-    sample_size: float
-    steps: int
-    path: Path
-    options: Mapping[str, Any]
-    progress: Callable[[int, int], None] | None
+    units: UnitRows
+    names: NDArray[Any]
+    progress: Callable[[int, int], None] | None = None
+    seed: int | None = None
 
 
-@dataclass(frozen=True)
-class Correct:
-    """Number of private rows that weights classify correctly; a row changes it by 1 at most."""
-
-    weights: Array
-    cleaning: RowMap
-    label: str = "correct rows"
-    magnitude: float = 1.0
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """One number."""
-        return (1,)
-
-    def block(self, X: Array, y: Array | None) -> Array:
-        """Rows of one block that are classified correctly."""
-        if y is None:
-            return np.zeros(1)
-        scores = X[:, : len(self.weights)] @ self.weights
-        return np.array([float(np.count_nonzero(scores.argmax(axis=1) == y))])
-
-    def sensitivity(self, n_rows: int) -> float:
-        """Of the mean, under replace-one."""
-        return 1 / n_rows
-
-
-class UnitClassifier(LinearClassifier):
+class UnitClassifier(PrivateEstimator, LinearClassifier):
     """A linear classifier of directions, trained by noisy gradient descent."""
 
-    epsilon: float
-    delta: float
     relation: Relation
     classes: Sequence[Any] | None
     start: Any
+    steps: int | Steps | StepsAtNoise | None
     sample_size: float | None
-    steps: int | None
-    sigma: float | None
-    individual_filter: float | None
     keep_trajectory: bool
-    random_state: Any
-    verbose: int
+
+    _constraints: ClassVar[Table] = {
+        "relation": [OneOf(*get_args(Relation))],
+        "steps": [Count(), Instance(Steps, StepsAtNoise), Null()],
+        "sample_size": [Positive(), Null()],
+        "keep_trajectory": [Flag()],
+    }
 
     def fit(
-        self, X: ArrayLike | None = None, y: ArrayLike | None = None, *, private: Any = None
+        self,
+        X: ArrayLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        private: Private | None = None,
     ) -> Self:
         """Fit to public labelled rows and private labelled ones.
 
@@ -115,150 +95,130 @@ class UnitClassifier(LinearClassifier):
         estimator
             Itself, fitted.
         """
-        options = session_options(self)
-        self._check()
-        rows, labels, classes = public_part(self, X, y, private)
-        codes = np.searchsorted(classes, labels).astype(np.int64)
-        empty = self.relation == "add-remove"
-        sample = aligned_private(self, private, labelled=True, empty=empty)
-        units = self._units(rows, codes, len(classes))
-        if not isinstance(self.start, str):
-            self._given_start(units)  # is it one? before anything is spent
-        public = PublicSample(units.rows(rows), codes, len(classes))
-        if sample is None:
-            model = self._public_model(public, units)
-            found: dict[str, Any] = {"weights": model, "guarantee_": Guarantee()}
-        else:
-            with (
-                row_progress("private steps", self.verbose) as progress,
-                sample.encode(classes).open(
-                    **options, relation=self.relation, label=type(self).__name__
-                ) as session,
-            ):
-                found = self._private(session, public, units, progress)
-            found["guarantee_"] = session.guarantee
+        return self._fit(X, y, private)
 
-        # only now: a fit that was refused must not put its guarantee beside an earlier model
-        for name in _FITTED:
-            self.__dict__.pop(name, None)
-        slopes, constants = units.linear(found.pop("weights"))
-        if len(classes) == 2:  # one row of coefficients, as usual
-            slopes, constants = slopes[:, 1:] - slopes[:, :1], constants[1:] - constants[:1]
-        self.classes_, self.features_ = classes, units
-        self.coef_, self.intercept_ = np.ascontiguousarray(slopes.T), constants
-        for name, value in found.items():
-            setattr(self, name, value)
-        return self
+    @property
+    def _solver(self) -> Solver:
+        """The algorithm."""
+        solver: Solver = self._strategy("solver")
+        return solver
 
-    def _check(self) -> None:
-        """Check what no other function checks, before anything is spent."""
-        validate.choice("relation", self.relation, get_args(Relation))
-        if self.steps is not None and self.sigma is not None:
-            raise ValueError("steps and sigma: give one of the two; the other follows from it.")
-        if self.steps is not None:
-            validate.count("steps", self.steps)
-        if self.sigma is not None:
-            validate.positive("sigma", self.sigma)
-        if self.sample_size is not None:
-            validate.positive("sample_size", self.sample_size)
-        if self.individual_filter is not None and not (
-            validate.positive("individual_filter", self.individual_filter) >= 1
-        ):
-            raise ValueError(
-                f"individual_filter must be at least 1; got {self.individual_filter!r}."
-            )
-
-    def _units(self, rows: Array, codes: NDArray[np.int64], classes: int) -> UnitRows:
-        """Public map of the rows."""
-        if len(rows):
-            return UnitRows.of(rows, codes, classes)
-        width = rows.shape[1]
-        return UnitRows(np.zeros(width), np.ones(width), classes=classes)
-
-    def _cleaning(self, units: UnitRows, public: PublicSample) -> RowMap:
-        """Public map of the private rows."""
-        return units
-
-    def _private(
-        self,
-        session: Session,
-        public: PublicSample,
-        units: UnitRows,
-        progress: Callable[[int, int], None] | None,
-    ) -> dict[str, Any]:
-        """Train once, or as often as chance decides if there is something to select."""
-        # float32 sums are only exact enough where rows keep their places
-        kind = np.float32 if session.relation == "replace-one" else np.float64
-        cleaning = self._cleaning(units.cast(kind), public)
-        shape = (units.width, units.classes)
-        steps = self._n_steps(session)
-        if self.keep_trajectory and steps * math.prod(shape) > _MOST_NUMBERS:
-            raise ValueError("keep_trajectory: the weights of all steps need more than 2 GB.")
-        requests = gradient_requests(
-            session,
-            cleaning,
-            shape,
-            steps,
-            sample_size=self.sample_size,
-            filtered=self.individual_filter,
-        )
-        candidates = self._candidates()
-        # a bar that starts again with every run would tell how many there are, which is a secret
-        shown = progress if candidates is None else None
-
-        def train(grants: tuple[Grant, ...], options: Mapping[str, Any]) -> dict[str, Any]:
-            gradients, size = open_gradients(session, cleaning, grants, self.sample_size)
-            path = Path(self.keep_trajectory)
-            given = Training(gradients, units, public, size, steps, path, options, shown)
-            found = {**self._train(given), "n_steps_": steps, "sigma_": gradients.sigma}
-            found |= {"sample_size_": size, "clips_": np.array(path.clips)}
-            return {**found, "trajectory_": path.weights} if self.keep_trajectory else found
-
-        if candidates is None:
-            return train(session.plan(*requests), self.get_params(deep=False))
-        return self._select(
-            session, Correct(np.zeros(shape), cleaning), requests, train, candidates
-        )
-
-    def _select(
-        self,
-        session: Session,
-        query: Correct,
-        requests: tuple[Request, ...],
-        train: Callable[[tuple[Grant, ...], Mapping[str, Any]], dict[str, Any]],
-        candidates: list[dict[str, Any]],
-    ) -> dict[str, Any]:
-        """Best of a random number of runs by a noisy count of correct rows, all of it charged."""
-        bound = session.sum_sensitivity(query)
-        score = Request("gaussian", query.label, bound, weight=_SCORE_SHARE)
-        seed = self.random_state if isinstance(self.random_state, int) else None
-        rng = np.random.default_rng(seed)
-
-        def run(grants: tuple[Grant, ...]) -> tuple[float, dict[str, Any]]:
-            chosen = candidates[int(rng.integers(len(candidates)))]
-            found = train(grants[:-1], {**self.get_params(deep=False), **chosen})
-            hidden = session.hide_sum(replace(query, weights=found["weights"]), keep=True)
-            correct = float(session.gaussian(grants[-1], hidden)[0])
-            return -correct, {**found, "selected_": chosen}
-
-        best: dict[str, Any] = best_of_random_runs(
-            session, (*requests, score), run, mean_runs=max(1.5, float(len(candidates)))
-        )
-        return best
-
-    def _candidates(self) -> list[dict[str, Any]] | None:
-        """What to select from; None if nothing was asked for."""
+    def _choices(self) -> Mapping[str, Sequence[Any]] | None:
+        """Options of the solver to choose from; None if nothing is to be chosen."""
         return None
 
-    def _n_steps(self, session: Session) -> int:
-        """T, from the caller, or from sigma and the budget."""
-        if self.steps is not None:
-            return int(self.steps)
-        facts = (session.epsilon, session.delta, self.relation)
-        return steps_for_noise(self._default_sigma() if self.sigma is None else self.sigma, *facts)
+    def _check(self) -> None:
+        if isinstance(self.start, str):
+            check_value("start", self.start, [OneOf("public", "zero")])
+        self._candidates()
 
-    def _default_sigma(self) -> float:
-        return 20.0  # the paper's
+    def _read(self, X: Any, y: Any, private: Any) -> _Problem:
+        rows, labels, classes = public_part(self, X, y, private)
+        codes = np.searchsorted(classes, labels).astype(np.int64)
+        width = rows.shape[1]
+        if len(rows):
+            units = UnitRows.of(rows, codes, len(classes))
+        else:
+            units = UnitRows(np.zeros(width), np.ones(width), classes=len(classes))
+        units = self._solver.units(units, rows)
+        if not isinstance(self.start, str):
+            self._given_start(units)  # is it one? before anything is spent
+        return _Problem(PublicSample(units.rows(rows), codes, len(classes)), units, classes)
+
+    def _adapt(
+        self, problem: _Problem, sample: Private, options: dict[str, Any]
+    ) -> tuple[dict[str, Any], Guarantee]:
+        with (
+            row_progress("private steps", self.verbose) as progress,
+            sample.open(**options, label=type(self).__name__) as session,
+        ):
+            given = replace(problem, progress=progress, seed=options["random_state"])
+            found = self._solve(given, session)
+        return found, session.guarantee
+
+    def _solve(self, problem: _Problem, session: Session | None) -> dict[str, Any]:
+        units = problem.units
+        if session is None:
+            found: dict[str, Any] = {"weights": self._public_model(problem.public, units)}
+        else:
+            found = self._private(problem, session)
+        slopes, constants = units.linear(found.pop("weights"))
+        if units.classes == 2:  # one row of coefficients, as usual
+            slopes, constants = slopes[:, 1:] - slopes[:, :1], constants[1:] - constants[:1]
+        fitted = {"coef_": np.ascontiguousarray(slopes.T), "intercept_": constants}
+        return {"features_": units, **fitted, **found}
+
+    def _private(self, problem: _Problem, session: Session) -> dict[str, Any]:
+        """Train once, or as often as chance decides if there is something to select."""
+        public, units, solver = problem.public, problem.units, self._solver
+        # float32 sums are only exact enough where rows keep their places
+        kind = np.float32 if session.relation == "replace-one" else np.float64
+        cleaning = solver.cleaning(units.cast(kind), solver.fitted_part(public))
+        shape = (units.width, units.classes)
+        schedule = self._schedule()
+        steps = schedule.number(session)
+        if self.keep_trajectory and steps * math.prod(shape) > _MOST_NUMBERS:
+            raise ValueError("keep_trajectory: the weights of all steps need more than 2 GB.")
+        facts = {"sample_size": self.sample_size, "filtered": schedule.individual_filter}
+        mechanisms = gradient_mechanisms(session, cleaning, shape, steps, **facts)
+        candidates = self._candidates()
+        # a bar that starts again with every run would tell how many there are, which is a secret
+        shown = problem.progress if candidates is None else None
+        origin, start = self._start(problem)
+
+        def train(grants: Any, solver: Solver) -> dict[str, Any]:
+            gradients, size = open_gradients(session, cleaning, grants, self.sample_size)
+            iterates = Iterates(steps, self.keep_trajectory, shown)
+            weights, found = solver.train(Run(gradients, public, start, origin, size, iterates))
+            found |= {"weights": weights, "n_steps_": steps, "sigma_": gradients.sigma}
+            found |= {"sample_size_": size, "clips_": np.array(iterates.clips)}
+            return {**found, "trajectory_": iterates.weights} if self.keep_trajectory else found
+
+        if candidates is None:
+            return train(session.plan(**mechanisms), solver)
+        query = Correct(np.zeros(shape), cleaning)
+        return _best(session, query, mechanisms, train, candidates, problem.seed)
+
+    def _schedule(self) -> Steps | StepsAtNoise | StableSteps:
+        """How many steps, or how much noise in each; the solver's own if nobody says."""
+        if self.steps is None:
+            return self._solver.usual_steps
+        return self.steps if isinstance(self.steps, (Steps, StepsAtNoise)) else Steps(self.steps)
+
+    def _candidates(self) -> list[tuple[dict[str, Any], Solver]] | None:
+        """What to select from, checked; None if nothing was asked for."""
+        select = self._choices()
+        if select is None:
+            return None
+        if not select or not isinstance(select, Mapping):
+            raise ValueError("select must map options to values, as {'clip': [0.3, 0.5, 1]}.")
+        if any(name.partition("__")[0] == "projection" for name in select):
+            raise ValueError("select: rows are projected before any run; tell the solver how.")
+        if not all(np.ndim(values) == 1 and len(values) for values in select.values()):
+            raise ValueError("select: every option needs at least one value, in a list.")
+        found = [
+            dict(zip(select, chosen, strict=True)) for chosen in itertools.product(*select.values())
+        ]
+        try:
+            return [(chosen, self._solver.with_params(**chosen)) for chosen in found]
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"select: {error}") from None
+
+    def _start(self, problem: _Problem) -> tuple[Origin, Array]:
+        """Where training starts, and the weights there."""
+        units = problem.units
+        if not isinstance(self.start, str):
+            return "given", self._given_start(units)
+        if self.start == "zero":
+            return "zero", np.zeros((units.width, units.classes))
+        return "public", self._public_model(self._solver.fitted_part(problem.public), units)
+
+    def _public_model(self, public: PublicSample, units: UnitRows) -> Array:
+        """Weights from public rows alone, unless they were given."""
+        if not isinstance(self.start, str):
+            return self._given_start(units)
+        seed = self.random_state if isinstance(self.random_state, int) else 0
+        return self._solver.public_model(public, seed)
 
     def _given_start(self, units: UnitRows) -> Array:
         """Weights that the caller gave: (c, d), or (c, d + 1) with constants; one row if c = 2."""
@@ -277,13 +237,34 @@ class UnitClassifier(LinearClassifier):
         constants = given[:, width] if given.shape[1] > width else np.zeros(classes)
         return units.weights(given[:, :width].T, constants)
 
-    @abstractmethod
-    def _train(self, given: Training) -> dict[str, Any]:
-        """Run the algorithm; returns ``weights`` and further attributes."""
-
-    @abstractmethod
-    def _public_model(self, public: PublicSample, units: UnitRows) -> Array:
-        """Weights from public rows alone."""
-
     def _scores(self, rows: Array) -> Array:
         return self.features_.directions(rows) @ self.coef_.T + self.intercept_
+
+    def _story(self) -> Story:
+        return direction_story(self, self._solver.words, self._schedule().individual_filter)
+
+
+def _best(
+    session: Session,
+    query: Correct,
+    mechanisms: dict[str, Gaussian],
+    train: Callable[[Any, Solver], dict[str, Any]],
+    candidates: list[tuple[dict[str, Any], Solver]],
+    seed: int | None,
+) -> dict[str, Any]:
+    """Best of a random number of runs by a noisy count of correct rows, all of it charged."""
+    bound = session.sensitivity(RowSum(query))
+    score = Gaussian(query.label, bound, weight=_SCORE_SHARE)
+    rng = np.random.default_rng(seed)
+
+    def run(grants: Any) -> tuple[float, dict[str, Any]]:
+        chosen, solver = candidates[int(rng.integers(len(candidates)))]
+        found = train(grants, solver)
+        hidden = session.hide(RowSum(replace(query, weights=found["weights"])), keep=True)
+        correct = float(session.release(grants.score, hidden)[0])
+        return -correct, {**found, "selected_": chosen}
+
+    asked = {**mechanisms, "score": score}
+    mean_runs = max(1.5, float(len(candidates)))
+    best: dict[str, Any] = best_of_random_runs(session, asked, run, mean_runs=mean_runs)
+    return best

@@ -1,121 +1,121 @@
-"""Algorithm 2 (AdaMix): noisy steps, clipped and projected by what public gradients look like.
+r"""Algorithm 2 (AdaMix) of paper 004: public gradients set the clip and the subspace, and join in.
 
-Reconstructed from the paper's supplement; its main text and its code were not at hand.
+::
+
+    Data: public rows D_pub, private rows D, (epsilon, delta), sigma, percentile p, rate eta,
+          penalty lambda, mixing m
+    Public phase, on rows of D_pub that the clip is not taken from:   (public_phase.few_shot)
+        w <- 0; 200 times: w <- w - eta (mean of g~_j(w) + lambda w);  w_1 <- w
+    T <- Calibrate(epsilon, delta, sigma)                             (steps.steps_for_noise)
+    Mix-training phase:
+    for t = 1, ..., T do
+        tau_t <- p-th percentile of the public |g~_j(w_t)|            (clipping.AdaptiveClip)
+        U_t   <- basis of the span of the public g~_j(w_t)            (projection.GradientSpan)
+        G_t   <- U_t (sum_i clip(U_t^T g_i(w_t), tau_t) + N(0, (sigma tau_t)^2 I))
+        w_{t+1} <- w_t - eta ((G_t + m sum_j g~_j(w_t)) / (N + m N_pub) + lambda w_t)
+    Result: w_{T+1}, or the mean of w_1, ..., w_T
+
+Clip and subspace come from public rows and released weights: they cost no privacy. Erratum: rows
+that w was fitted to have gradients that are too small, so the clip is taken from others. N is
+public or noisy. Without a projection U_t is the identity. Reconstructed from the paper's
+supplement; its main text and its code were not at hand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from .clipping import adaptive_clip
+from dpadapt._constraints import Flag, Named, NonNegative, Null, Positive, Table
+from dpadapt._strategy import strategy_of
+
+from ._solver import Run, Solver
+from .clipping import AdaptiveClip, FixedClip, held_out
 from .features import PublicSample
-from .noisy_gd import NoisyGradients, Path, descend
-from .projection import GradientSpan
+from .projection import FeatureProjection, GradientProjection, GradientSpan
+from .public_phase import few_shot
 from .softmax import Array, gradient
 
-__all__ = ["Recipe", "mixed_descent"]
+__all__ = ["AdaMix"]
 
-LEAST_CLIP = 1e-3  # below it public gradients say nothing about private ones
+_RATE = 2.0  # one over the curvature of the loss of unit rows
+_PUBLIC_STEPS = 200  # the paper's
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What a step of Algorithm 2 does.
+class AdaMix(Solver):
+    """AdaMix (Algorithm 2), with all its parts.
 
     Parameters
     ----------
-    rate : float
+    clipping : {"adaptive", "fixed"}, AdaptiveClip or FixedClip, default="adaptive"
+        Where the clip of a step comes from.
+    learning_rate : float, default=2.0
         eta, on the mean gradient.
-    penalty : float
-        lambda.
-    clip : float
-        tau, if ``percentile`` is None.
-    percentile : float, optional
-        Clip at this percentile of the public gradient norms, anew in every step.
-    mixing : float
-        Weight of public gradients.
-    in_span : bool
-        Whether gradients are projected on the span of the public ones.
-    rank : int, optional
-        Dimensions of that span, at most.
-    clip_first : bool
-        Clip, then project; else project, then clip.
+    penalty : float, default=0.01
+        lambda, of the squared norm of the weights; the default is the paper's.
+    mixing : float, default=1.0
+        m, weight of public gradients in each step.
+    average : bool, default=False
+        Return the mean of the iterates instead of the last.
+    projection : {"gradients", "features"}, GradientProjection or FeatureProjection, optional
+        Project gradients on the span of the public ones, or rows on that of the public rows. The
+        paper's idea; it has not helped in anything that we measured.
 
     Examples
     --------
-    >>> Recipe(rate=2.0, clip=1.0).mixing
-    0.0
+    >>> AdaMix(clipping=AdaptiveClip(percentile=75.0)).with_params(penalty=1e-4).penalty
+    0.0001
     """
 
-    rate: float
-    clip: float
-    penalty: float = 0.0
-    percentile: float | None = None
-    mixing: float = 0.0
-    in_span: bool = False
-    rank: int | None = None
-    clip_first: bool = False
+    clipping: Any = "adaptive"
+    learning_rate: float = _RATE
+    penalty: float = 1e-2
+    mixing: float = 1.0
+    average: bool = False
+    projection: Any = None
 
+    _constraints: ClassVar[Table] = {
+        "clipping": [Named({"adaptive": AdaptiveClip, "fixed": FixedClip})],
+        "learning_rate": [Positive()],
+        "penalty": [NonNegative()],
+        "average": [Flag()],
+        "projection": [
+            Named({"gradients": GradientProjection, "features": FeatureProjection}),
+            Null(),
+        ],
+    }
+    words: ClassVar[str] = (
+        "AdaMix (Golatkar et al. 2022, Algorithm 2): noisy gradient descent in which public "
+        "examples set the clip and join the sums"
+    )
 
-def mixed_descent(
-    gradients: NoisyGradients,
-    public: PublicSample,
-    held_out: PublicSample,
-    W: Array,
-    steps: int,
-    sample_size: float,
-    recipe: Recipe,
-    *,
-    path: Path,
-    progress: Callable[[int, int], None] | None = None,
-) -> Array:
-    """Run the mix-training phase from the public model W.
+    def public_model(self, public: PublicSample, seed: int) -> Array:
+        """Run the public phase."""
+        return few_shot(public, steps=_PUBLIC_STEPS, rate=_RATE, penalty=self.penalty)
 
-    Parameters
-    ----------
-    gradients : NoisyGradients
-    public : PublicSample
-        Rows whose gradients are mixed in and span the subspace.
-    held_out : PublicSample
-        Public rows that the public model has not seen, for the clip: gradients of fitted rows are
-        too small (erratum).
-    W : ndarray of shape (d, c)
-    steps : int
-        T.
-    sample_size : float
-        Public, or noisy: the number of private rows itself would be told by the public term,
-        which has no noise outside the span.
-    recipe : Recipe
-    path : Path
+    def fitted_part(self, public: PublicSample) -> PublicSample:
+        """Public rows that the clip is not taken from."""
+        aside = held_out(public.codes)
+        # where no row can be spared, all serve both purposes
+        return public if aside.all() else public.part(~aside)
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> public = PublicSample(np.eye(2), np.array([0, 1]), 2)
-    >>> def quiet(W, clip):  # as if there were neither private rows nor noise
-    ...     return np.zeros_like(W)
-    >>> recipe, path = Recipe(rate=1.0, clip=1.0, mixing=1.0), Path(keep=False)
-    >>> mixed_descent(quiet, public, public, np.zeros((2, 2)), 1, 0.0, recipe, path=path)
-    array([[ 0.25, -0.25],
-           [-0.25,  0.25]])
-    """
-    count = sample_size + recipe.mixing * len(public)
-    inner = public.rows @ public.rows.T if recipe.in_span else None
-
-    def slope(W: Array, t: int) -> tuple[Array, float]:
-        clip = recipe.clip
-        if recipe.percentile is not None:
-            clip = adaptive_clip(
-                held_out.rows, held_out.codes, W, recipe.percentile, floor=LEAST_CLIP
-            )
-        if recipe.in_span:
-            span = GradientSpan.of(public.rows, public.codes, W, recipe.rank, inner=inner)
-            total = gradients.within(W, clip, span, clip_first=recipe.clip_first)
-        else:
-            total = gradients(W, clip)
-        if recipe.mixing:
-            total = total + recipe.mixing * gradient(public.rows, public.codes, W)
-        return total / count + recipe.penalty * W, clip
-
-    return descend(W, steps, slope, lambda t: recipe.rate, path=path, progress=progress)
+    def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
+        """Run the mix-training phase."""
+        public, unseen = self.fitted_part(run.public), run.public.part(held_out(run.public.codes))
+        clipping, span = strategy_of(self, "clipping"), self.span if len(public) else None
+        inner = public.rows @ public.rows.T if span else None
+        count = run.sample_size + self.mixing * len(public)
+        W, iterates = run.start, run.iterates
+        for _ in iterates.steps():
+            clip = clipping.at(W, unseen)
+            if span is None:
+                G = run.gradients(W, clip)
+            else:
+                U = GradientSpan.of(public.rows, public.codes, W, span.rank, inner=inner)
+                G = run.gradients.within(W, clip, U, clip_first=span.clip_first)
+            if self.mixing:
+                G = G + self.mixing * gradient(public.rows, public.codes, W)
+            iterates.add(W, clip)
+            W = W - self.learning_rate * (G / count + self.penalty * W)
+        return (iterates.mean if self.average else W), {}

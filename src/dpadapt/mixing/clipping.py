@@ -2,12 +2,73 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt._constraints import Between, Positive, Table
+from dpadapt._strategy import Strategy
+
+from .features import PublicSample
 from .softmax import Array, Codes, Rows, gradient_norms, residuals
 
-__all__ = ["adaptive_clip", "held_out"]
+__all__ = ["AdaptiveClip", "FixedClip", "adaptive_clip", "held_out"]
+
+LEAST_CLIP = 1e-3  # below it public gradients say nothing about private ones
+_UNKNOWN = 1.0  # without public rows
+
+
+@dataclass(frozen=True)
+class FixedClip(Strategy):
+    """The same clip in every step.
+
+    Parameters
+    ----------
+    clip : float, default=1.0
+        tau, bound on a row's gradient norm, which is at most 1.42 anyway.
+
+    Examples
+    --------
+    >>> FixedClip(0.5)
+    FixedClip(clip=0.5)
+    """
+
+    clip: float = _UNKNOWN
+
+    _constraints: ClassVar[Table] = {"clip": [Positive()]}
+
+    def at(self, W: Array, unseen: PublicSample) -> float:
+        """The clip, wherever the weights are."""
+        return self.clip
+
+
+@dataclass(frozen=True)
+class AdaptiveClip(Strategy):
+    """The clip of a step is a percentile of public gradient norms at its weights.
+
+    Parameters
+    ----------
+    percentile : float, default=90.0
+        Of the norms, on public rows that the public phase has not seen.
+
+    Examples
+    --------
+    >>> unseen = PublicSample(np.eye(2), np.array([0, 1]), 2)
+    >>> round(AdaptiveClip().at(np.zeros((2, 2)), unseen), 4)
+    0.7071
+    """
+
+    percentile: float = 90.0
+
+    _constraints: ClassVar[Table] = {"percentile": [Between(0, 100, left=False)]}
+
+    def at(self, W: Array, unseen: PublicSample) -> float:
+        """The percentile at W; 1 without public rows."""
+        if not len(unseen):
+            return _UNKNOWN
+        return adaptive_clip(unseen.rows, unseen.codes, W, self.percentile, floor=LEAST_CLIP)
 
 
 def adaptive_clip(X: Rows, codes: Codes, W: Array, percentile: float, floor: float) -> float:

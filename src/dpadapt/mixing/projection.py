@@ -2,29 +2,35 @@ r"""Private gradients seen in a public subspace: noise on k numbers rather than 
 
 Two subspaces. *Gradient span*: the span of the gradients of single public rows,
 :math:`\tilde g_j = \tilde x_j \tilde r_j^T`; they are never formed, because their inner products
-are those of their factors, multiplied (:class:`GradientSpan`, :class:`ProjectedGradients`).
+are those of their factors, multiplied (:class:`GradientSpan`; what is asked of private rows in it
+is in :mod:`.queries`).
 *Feature span*: that of the public rows themselves, a public map of rows (:class:`FeatureSpan`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpadapt._constraints import Count, Flag, Null, Table
+from dpadapt._strategy import Strategy
 from dpadapt.privacy import RowMap
 
-from .gradients import PIECE, ClippedGradients, chunks, known_codes
-from .softmax import Array, Codes, Rows, lengths, numerators, residuals
+from .features import UnitRows
+from .softmax import Array, Codes, Rows, lengths, residuals
 
-__all__ = ["FeatureSpan", "GradientSpan", "ProjectedGradients", "WithProducts"]
+__all__ = [
+    "FeatureProjection",
+    "FeatureSpan",
+    "GradientProjection",
+    "GradientSpan",
+    "WithProducts",
+]
 
 _SMALL = 1e-6  # eigenvalues below this part of the largest one are rounding, not directions
-_TOGETHER = 8192  # rows whose clipped sum is projected at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,127 +142,6 @@ def _inverse_root(K: Array, length: int, rank: int | None) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class ProjectedGradients:
-    r"""Sum over the private rows of their gradients in public coordinates, clipped, over the clip.
-
-    *Project, then clip* (default). Row i contributes
-    :math:`m_i \min(1, \tau / \|m_i\|) / \tau` with :math:`m_i = U^T g_i`, that is
-    :math:`m_i = B^T ((\tilde X x_i) \circ (\tilde R r_i))`. Magnitude 1, whatever U is and however
-    :math:`m_i` was rounded: the scale is computed from the very coordinates that are added up, a
-    hair below (:class:`ClippedGradients`). Replace-one: at most 2, attained at
-    :math:`m' = -m`; in float32 pieces of 128 rows are summed, which rounds less than the pairs of
-    pieces of :class:`ClippedGradients`, whose bound serves here too.
-
-    *Clip, then project*. Row i contributes :math:`U^T` of its clipped gradient. As U stretches by
-    at most 1 (:class:`GradientSpan`), magnitude and sensitivity are those of
-    :class:`ClippedGradients`, whose sum is projected, at most N = 8192 rows at a time. Rounding
-    in :math:`U^T` takes such a sum off by N ``span.rounding`` at most, for either neighbour, and
-    one sum alone differs between them: all are divided by 1 + N ``span.rounding``, so that the
-    bound holds as it is.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (d, c)
-    clip : float
-        tau, from 1e-6 to 1e6.
-    cleaning : RowMap
-        Rows of d columns; or of d + n_public columns, if the products with the public rows stand
-        beside them (:class:`WithProducts`): they are the same at every step.
-    span : GradientSpan
-    clip_first : bool, default=False
-
-    Examples
-    --------
-    >>> from dpadapt.privacy import Cleaning
-    >>> X, y, W = np.eye(2), np.array([0.0, 1.0]), np.zeros((2, 2))
-    >>> span = GradientSpan.of(X, y, W)
-    >>> query = ProjectedGradients(W, 0.5, Cleaning(radius=1.0, classes=2), span)
-    >>> span.back(query.block(X, y)).round(4)
-    array([[-0.7071,  0.7071],
-           [ 0.7071, -0.7071]])
-    """
-
-    weights: Array
-    clip: float
-    cleaning: RowMap
-    span: GradientSpan
-    clip_first: bool = False
-    label: str = "projected gradients"
-
-    @cached_property
-    def _clipped(self) -> ClippedGradients:
-        return ClippedGradients(self.weights, self.clip, self.cleaning)
-
-    def __post_init__(self) -> None:
-        _ = self._clipped  # checks weights and clip
-
-    @property
-    def magnitude(self) -> float:
-        """1, by the clip."""
-        return 1.0
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """The number of coordinates."""
-        return (self.span.rank,)
-
-    def sensitivity(self, n_rows: int) -> float:
-        """Sensitivity of the mean under replace-one; see the proof above."""
-        return self._clipped.sensitivity(n_rows)
-
-    def block(self, X: Rows, y: Rows | None) -> Array:
-        """Sum of the contributions, in float64."""
-        total = np.zeros(self.span.rank)
-        if self.clip_first:
-            inner, codes = X[:, : len(self.weights)], known_codes(y)
-            for start in range(0, len(X), _TOGETHER):
-                part = slice(start, start + _TOGETHER)
-                total += self.span.coordinates(self._clipped.block(inner[part], codes[part]))
-            return np.asarray(total / (1 + _TOGETHER * self.span.rounding))
-        for M, scales in self._each(X, y):
-            step = PIECE if M.dtype == np.float32 else len(M)
-            for start in range(0, len(M), step):
-                total += scales[start : start + step] @ M[start : start + step]
-        return total
-
-    def kept(self, X: Rows, y: Rows | None, keep: npt.NDArray[np.bool_]) -> Array:
-        """Sum of the contributions of some of the rows; the others stay in their places, as 0."""
-        return self.block(X, np.where(keep, known_codes(y), -1))
-
-    def norms(self, X: Rows, y: Rows | None) -> Array:
-        """Bounds on the norms of the rows' contributions, each at most the magnitude."""
-        if self.clip_first:
-            return self._clipped.norms(X[:, : len(self.weights)], y)
-        found = [lengths(M * scales[:, None]) for M, scales in self._each(X, y)]
-        bounds = np.concatenate([np.zeros(0), *found]) * (1 + 2 * _slack(self.span.rank, X))
-        return np.fmin(bounds + 1e-16, 1.0)
-
-    def _each(self, X: Rows, y: Rows | None) -> Iterator[tuple[Rows, Rows]]:
-        """Coordinates of the rows' gradients and what they are multiplied by, chunk by chunk."""
-        kind, span, columns = X.dtype, self.span, len(self.weights)
-        public, residual, basis, weights = (
-            a.astype(kind, copy=False)
-            for a in (span.rows.T, span.residuals.T, span.basis, self.weights)
-        )
-        codes, hair = known_codes(y), 1 - _slack(span.rank, X)
-        for chunk in chunks(len(X)):
-            with np.errstate(all="ignore"):  # nothing may be said about a value
-                rows, beside = X[chunk, :columns], X[chunk, columns:]
-                A, sums = numerators(rows, codes[chunk], weights)
-                products = A @ residual
-                products *= beside if beside.shape[1] else rows @ public
-                M = products @ basis
-                sizes = lengths(M)
-                M[~np.isfinite(sizes)] = 0
-                scales = hair / (np.maximum(sizes / sums, self.clip, dtype=kind) * sums)
-                scales[~np.isfinite(scales)] = 0
-            yield M, scales
-
-
-def _slack(rank: int, X: Rows) -> float:
-    return float((rank + 32) * np.finfo(X.dtype).eps)
-
-
-@dataclass(frozen=True, eq=False)
 class WithProducts:
     """A public map of rows: cleaned, and their products with public rows beside them.
 
@@ -295,8 +180,8 @@ class WithProducts:
 class FeatureSpan:
     """The span of the public rows: x becomes U^T x, and the weights have k rows.
 
-    The projection is a public map of single rows, so that :class:`ClippedGradients` on projected
-    rows is the whole query, with its own proof.
+    The projection is a public map of single rows, so that :class:`~.queries.ClippedGradients` on
+    projected rows is the whole query, with its own proof.
 
     Attributes
     ----------
@@ -318,3 +203,56 @@ class FeatureSpan:
         _, sizes, axes = np.linalg.svd(X.astype(np.float64), full_matrices=False)
         directions = sizes > 1e-9 * sizes.max(initial=0.0)
         return cls(np.ascontiguousarray(axes[directions][:rank].T))
+
+
+@dataclass(frozen=True)
+class GradientProjection(Strategy):
+    """Project gradients on the span of the public ones.
+
+    The paper's idea; it has not helped in anything that we measured.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Dimensions of the span, at most.
+    clip_first : bool, default=False
+        Clip, then project; else project, then clip.
+
+    Examples
+    --------
+    >>> GradientProjection(rank=20)
+    GradientProjection(rank=20, clip_first=False)
+    """
+
+    rank: int | None = None
+    clip_first: bool = False
+
+    _constraints: ClassVar[Table] = {"rank": [Count(), Null()], "clip_first": [Flag()]}
+
+    def cleaning(self, units: UnitRows, public: Array) -> RowMap:
+        """Public map of private rows: with their products beside them, where it is cheaper."""
+        return units if self.clip_first or not len(public) else WithProducts(units, public)
+
+
+@dataclass(frozen=True)
+class FeatureProjection(Strategy):
+    """Project rows on the span of the public ones.
+
+    Parameters
+    ----------
+    rank : int, optional
+        Dimensions of the span, at most.
+
+    Examples
+    --------
+    >>> FeatureProjection(rank=20)
+    FeatureProjection(rank=20)
+    """
+
+    rank: int | None = None
+
+    _constraints: ClassVar[Table] = {"rank": [Count(), Null()]}
+
+    def units(self, units: UnitRows, X: Array) -> UnitRows:
+        """Public map of rows, with the projection on those of X."""
+        return units.project(FeatureSpan.of(units.rows(X), self.rank).basis) if len(X) else units

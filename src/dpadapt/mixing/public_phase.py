@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from dpadapt.privacy import shrink_factors
+
 from .features import PublicSample
 from .softmax import Array, gradient, loss, residuals
 
@@ -84,7 +86,7 @@ def one_pass(public: PublicSample, *, curvature: float, clip: float, seed: int) 
     for t, place in enumerate(np.random.default_rng(seed).permutation(len(public)), start=1):
         one = public.part([place])
         step = one.rows.T @ residuals(one.rows, one.codes, W)
-        step *= min(1.0, clip / max(float(np.linalg.norm(step)), 1e-300))
+        step *= shrink_factors(np.linalg.norm(step), clip)
         W = W - 2 / (curvature * (t + 1)) * step
     return W
 
@@ -93,7 +95,8 @@ def class_energy(public: PublicSample) -> float:
     """Squared distance of class means, without the noise of few rows: a U-statistic.
 
     Mean inner product of two rows of one class less that of two rows of different classes; what
-    private rows of a class have in common, and so the signal in their sum.
+    private rows of a class have in common, and so the signal in their sum. From sums of rows class
+    by class, so that it is linear in public rows.
 
     Examples
     --------
@@ -101,12 +104,16 @@ def class_energy(public: PublicSample) -> float:
     >>> class_energy(PublicSample(rows, np.array([0, 0, 1, 1]), 2))
     1.0
     """
-    inner = public.rows @ public.rows.T
-    same = public.codes[:, None] == public.codes[None]
-    pairs = same & ~np.eye(len(public), dtype=bool)
-    if not pairs.any() or same.all():
+    counts = np.bincount(public.codes, minlength=public.classes).astype(np.float64)
+    same, pairs = float(counts @ counts), float(counts @ (counts - 1))
+    apart = len(public) ** 2 - same
+    if not pairs or not apart:
         return _LONE_ENERGY
-    energy = float(inner[pairs].mean() - inner[~same].mean())
+    sums = np.zeros((public.classes, public.width))
+    np.add.at(sums, public.codes, public.rows)
+    within, whole = float(np.sum(sums**2)), sums.sum(axis=0)
+    own = float(np.sum(public.rows**2))  # of rows with themselves: no pair
+    energy = (within - own) / pairs - (float(whole @ whole) - within) / apart
     return min(max(energy, _LEAST_ENERGY), 1.0)
 
 

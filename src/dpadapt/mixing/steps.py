@@ -3,11 +3,108 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from typing import ClassVar
 
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy import gaussian_mu
+from dpadapt import _validate as validate
+from dpadapt._constraints import Between, Count, Null, Positive, Table
+from dpadapt._strategy import Strategy
+from dpadapt.privacy import Session, gaussian_mu
 
-__all__ = ["row_mu", "steps_for_noise"]
+__all__ = ["StableSteps", "Steps", "StepsAtNoise", "row_mu", "steps_for_noise"]
+
+_FILTER = [Between(1, math.inf, right=False), Null()]
+
+
+@dataclass(frozen=True)
+class Steps(Strategy):
+    """So many steps; the noise follows from the budget.
+
+    Parameters
+    ----------
+    steps : int
+        T.
+    individual_filter : float, optional
+        f >= 1: noise as for T / f steps only; a row takes part until it has paid for so many.
+
+    Examples
+    --------
+    >>> Steps(60, individual_filter=6.0)
+    Steps(steps=60, individual_filter=6.0)
+    """
+
+    steps: int
+    individual_filter: float | None = None
+
+    _constraints: ClassVar[Table] = {"steps": [Count()], "individual_filter": _FILTER}
+
+    def number(self, session: Session) -> int:
+        """T."""
+        return int(self.steps)
+
+
+@dataclass(frozen=True)
+class StepsAtNoise(Strategy):
+    """So much noise in each step; their number follows from the budget, as in the paper.
+
+    Parameters
+    ----------
+    sigma : float, default=20.0
+        Noise over clip; the default is the paper's.
+    individual_filter : float, optional
+        As in :class:`Steps`.
+
+    Examples
+    --------
+    >>> StepsAtNoise().sigma
+    20.0
+    """
+
+    sigma: float = 20.0
+    individual_filter: float | None = None
+
+    _constraints: ClassVar[Table] = {"sigma": [Positive()], "individual_filter": _FILTER}
+
+    def number(self, session: Session) -> int:
+        """T = Calibrate(epsilon, delta, sigma)."""
+        return steps_for_noise(self.sigma, session.epsilon, session.delta, session.relation)
+
+
+@dataclass(frozen=True)
+class StableSteps(Strategy):
+    """So many that none is too long for the horizon that a budget and the rows may allow.
+
+    The horizon is at most n mu / clip (:func:`~.horizon.plan_horizon`). Where the number of rows is
+    a secret (add-remove) it is a quarter of ``most``, and the horizon is cut to what these reach.
+
+    Parameters
+    ----------
+    least, most : int
+    step : float
+        The longest one, in units of the mean gradient.
+    clip : float
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Private
+    >>> with Private([[1.0]] * 9000).open(epsilon=1.0, delta=1e-6) as session:
+    ...     StableSteps(100, 1600, step=4.0, clip=0.5).number(session)
+    533
+    """
+
+    least: int
+    most: int
+    step: float
+    clip: float
+
+    individual_filter: ClassVar[float | None] = None
+
+    def number(self, session: Session) -> int:
+        """T."""
+        if session.relation != "replace-one":
+            return max(self.least, self.most // 4)
+        longest = session.n_rows * row_mu(session.epsilon, session.delta, session.relation)
+        return int(min(max(math.ceil(longest / (self.clip * self.step)), self.least), self.most))
 
 
 def row_mu(epsilon: float, delta: float, relation: str) -> float:

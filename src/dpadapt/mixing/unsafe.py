@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from .features import PublicSample
-from .gradients import ClippedGradients
-from .projection import GradientSpan, ProjectedGradients
+from .projection import GradientSpan
+from .queries import ClippedGradients, ProjectedGradients
 from .softmax import Array
 
 __all__ = ["unsafe_individual_losses"]
@@ -27,7 +27,7 @@ def unsafe_individual_losses(
     the model, no report and no log.
 
     Erratum: they are no guarantee for the row either, since the path of the weights depends on
-    the row. A bound that holds beforehand needs ``individual_filter``.
+    the row. A bound that holds beforehand needs an individual filter (:class:`~.steps.Steps`).
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def unsafe_individual_losses(
     X, y : array-like
         The private rows and labels, as plain arrays.
     public : (X, y), optional
-        The public sample, needed with ``projection="gradients"``.
+        The public sample, needed where gradients are projected.
 
     Returns
     -------
@@ -58,25 +58,22 @@ def unsafe_individual_losses(
     if not hasattr(model, "trajectory_"):
         raise ValueError("model: fit it with keep_trajectory=True and a private sample first.")
     rows, codes = _unit(model, X, y)
-    in_span = getattr(model, "projection", None) == "gradients"
-    if in_span and public is None:
-        raise ValueError("public: with projection='gradients' the public sample is needed.")
-    fitted = _spanning(model, *_unit(model, *public)) if in_span and public is not None else None
+    solver = model._solver
+    if solver.span is not None and public is None:
+        raise ValueError("public: with projected gradients the public sample is needed.")
+    fitted = None
+    if solver.span is not None and public is not None:
+        given, places = _unit(model, *public)
+        sample = PublicSample(given, places.astype(np.int64), len(model.classes_))
+        fitted = solver.fitted_part(sample)
     squares = np.zeros(len(rows))
     for W, clip in zip(model.trajectory_, model.clips_, strict=True):
         query: Any = ClippedGradients(W, clip, model.features_)
         if fitted is not None:
-            span = GradientSpan.of(fitted.rows, fitted.codes, W, model.rank)
-            query = ProjectedGradients(W, clip, model.features_, span, model.clip_first)
+            span = GradientSpan.of(fitted.rows, fitted.codes, W, solver.span.rank)
+            query = ProjectedGradients(W, clip, model.features_, span, solver.span.clip_first)
         squares += query.norms(rows, codes) ** 2
     return np.asarray(np.sqrt(squares) / model.sigma_)
-
-
-def _spanning(model: Any, rows: Array, codes: Array) -> PublicSample:
-    """Public rows whose gradients span the subspace."""
-    sample = PublicSample(rows, codes.astype(np.int64), len(model.classes_))
-    fitted, _ = model._parts(sample)
-    return fitted
 
 
 def _unit(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:

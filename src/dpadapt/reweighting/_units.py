@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt import _validate as validate
 from dpadapt._checks import public_scaling
-from dpadapt.privacy import Cleaning
-from dpadapt.privacy import _validate as validate
+from dpadapt.privacy import Cleaning, shrink_factors
 
 Array = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ def paper_sample(
     if radius is None:
         radius = float(np.quantile(norms, _QUANTILE)) or 1.0
     bound = validate.positive("radius", radius)
-    shrunk = rows * np.minimum(1.0, bound / np.maximum(norms, 1e-300))[:, None]
+    shrunk = rows * shrink_factors(norms, bound)[:, None]
     cleaning = Cleaning(bound, units.center, units.scale, 1.0, **labels)
     return np.column_stack([shrunk, np.ones(len(rows))]), cleaning
 
@@ -113,63 +113,3 @@ def wide_labels(y: Array) -> tuple[float, float]:
         spread = max(1.0, abs(middle))
     reach = min(_FAR * spread, 1e300)
     return max(middle - reach, -1e300), min(middle + reach, 1e300)
-
-
-def check_range(given: Any, y: Array) -> tuple[float, float] | None:
-    """The caller's range of labels, checked against the public ones."""
-    if given is None:
-        return None
-    try:
-        low, high = (float(bound) for bound in given)
-        fine = -np.inf < low < high < np.inf
-    except (TypeError, ValueError):
-        fine = False
-    if not fine:
-        raise ValueError(f"label_range must be two numbers (low, high); got {given!r}.")
-    if y.min() < low or y.max() > high:
-        raise ValueError(
-            "label_range must hold the public labels, which reach from "
-            f"{y.min():.6g} to {y.max():.6g}; got {given!r}. Private labels beyond it are clamped."
-        )
-    return low, high
-
-
-def check_options(estimator: Any, solvers: tuple[str, ...], *, algorithm: int) -> None:
-    """Check what both estimators take, before anything is spent."""
-    validate.choice("solver", estimator.solver, solvers)
-    validate.choice("calibration", estimator.calibration, ("tight", "paper"))
-    if estimator.calibration == "paper" and estimator.solver != "gradient":
-        raise ValueError(
-            f"calibration='paper' is for solver='gradient', the paper's Algorithm {algorithm}; "
-            f"solver={estimator.solver!r} has no printed constants."
-        )
-    check_numbers("alpha", estimator.alpha, most=1.0)
-    check_numbers("kappa", estimator.kappa, zero=False)
-    for name in ("norm_bound", "radius"):
-        if getattr(estimator, name) is not None:
-            validate.positive(name, getattr(estimator, name))
-    if estimator.steps is not None:
-        validate.count("steps", estimator.steps)
-
-
-def check_numbers(name: str, value: Any, *, most: float = np.inf, zero: bool = True) -> None:
-    """Check a number, or a grid of numbers, from 0 (or above it) to ``most``."""
-    if value is None:
-        return
-    try:
-        grid = np.asarray(value, dtype=np.float64)
-        fine = grid.ndim <= 1 and grid.size > 0 and bool(np.isfinite(grid).all())
-        fine = fine and bool((grid >= 0).all() if zero else (grid > 0).all())
-        fine = fine and bool((grid <= most).all())
-    except (TypeError, ValueError):
-        fine = False
-    if not fine:
-        reach = f"from 0 to {most:g}" if np.isfinite(most) else "above 0"
-        raise ValueError(f"{name} must be a number {reach}, or a grid of such; got {value!r}.")
-
-
-def refuse_paper_options(estimator: Any) -> None:
-    """Say that the default solver has no alpha and no kappa, if they were given."""
-    for name in ("alpha", "kappa"):
-        if estimator.solver == "known-noise" and getattr(estimator, name) is not None:
-            raise ValueError(f"{name}: solver='known-noise' has none; leave it None.")

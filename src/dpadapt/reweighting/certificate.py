@@ -43,24 +43,25 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from dpadapt.privacy import Grant, Request, Session
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
+from dpadapt.privacy import Gaussian, Mechanism, Session
 
-from .labelled_discrepancy import LabelledDiscrepancy, row_length
+from .labelled_discrepancy import row_length
 from .objective import SquaredLoss
+from .queries import hidden_loss
+from .released_discrepancy import LabelledDiscrepancy
 
 __all__ = [
-    "Certificate",
     "Certifier",
     "Released",
+    "ReweightingCertificate",
     "anchored_bound",
     "printed_bound",
 ]
@@ -92,7 +93,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Certificate:
+class ReweightingCertificate:
     """A bound on the expected squared error in the private population; see this module.
 
     Parameters
@@ -106,7 +107,8 @@ class Certificate:
 
     Examples
     --------
-    >>> certificate = Certificate(0.1, 0.02, 0.01, 0.2, 0.0, 0.07, confidence=0.95, ceiling=4.0)
+    >>> parts = (0.1, 0.02, 0.01, 0.2, 0.0, 0.07)
+    >>> certificate = ReweightingCertificate(*parts, confidence=0.95, ceiling=4.0)
     >>> print(certificate)
     With 95% confidence, the expected squared error in the private population is at most 0.4.
       weighted loss   0.1  squared error on public and private rows, with their weights
@@ -180,7 +182,7 @@ def anchored_bound(
     norm_bound: float,
     private_weight: float | None = None,
     confidence: float = 0.95,
-) -> Certificate:
+) -> ReweightingCertificate:
     r"""Bound the model's error in the private population, from public and released facts: free.
 
     Parameters
@@ -221,7 +223,7 @@ def anchored_bound(
     eta = beta / (2 + sum(scale > 0 for scale in scaled))
     chance = math.sqrt(math.log(1 / eta) / 2)
     shared = 1 / len(np.asarray(weights)) + 1 / n_rows
-    return Certificate(
+    return ReweightingCertificate(
         weighted_loss=parts.public_loss + parts.private * private_loss[0],
         discrepancy=parts.public * discrepancy[0],
         noise=-float(ndtri(eta)) * math.fsum(scaled),
@@ -287,12 +289,6 @@ class Certifier:
     alpha : float
         Fixed beforehand.
 
-    Notes
-    -----
-    The mean loss of one model moves by B/n if one row is replaced, since losses are in [0, B]; with
-    :math:`\ell = (w, -1)^T M (w, -1)` it is a function of the same moment as the discrepancy, and
-    rounding adds the same.
-
     Examples
     --------
     >>> from dpadapt.privacy import Cleaning, Private
@@ -300,7 +296,7 @@ class Certifier:
     >>> cleaning = Cleaning(radius=1.0, label_range=(-1.0, 1.0), unit_labels=True)
     >>> certifier = Certifier(LabelledDiscrepancy(X, y, 1.0, cleaning), alpha=0.5)
     >>> with Private(X, y).open(epsilon=1.0, delta=1e-6) as session:
-    ...     grants = session.plan(*certifier.requests(session))
+    ...     grants = session.plan(**certifier.mechanisms(session))
     ...     certificate = certifier.release(session, grants, np.array([0.5]))
     >>> bool(certificate.weighted_loss < 0.01), certificate.informative
     (True, True)
@@ -309,23 +305,25 @@ class Certifier:
     target: LabelledDiscrepancy
     alpha: float
 
-    def requests(self, session: Session, *, weight: float = 1.0) -> list[Request]:
-        """Ask for the private loss of a model, and for the discrepancy if it has any weight."""
-        moment = session.hide(self.target.query)
-        asked = self.target.request(session, moment, weight=weight)
-        loss = Request("gaussian", "private loss", asked.sensitivity, weight=weight)
-        return [loss, asked] if self.alpha > 0 else [loss]
+    def mechanisms(self, session: Session, *, weight: float = 1.0) -> dict[str, Mechanism]:
+        """Course the private loss of a model, and the discrepancy if it has any weight."""
+        hidden = self.target.hide(session)  # moves as far as a loss does
+        loss = Gaussian("private loss", hidden.sensitivity, weight=weight)
+        if self.alpha == 0:
+            return {"certified_loss": loss}
+        discrepancy = self.target.mechanism(session, hidden, weight=weight)
+        return {"certified_loss": loss, "certified_discrepancy": discrepancy}
 
     def release(
         self,
         session: Session,
-        grants: Sequence[Grant],
+        grants: Any,
         coefficients: npt.ArrayLike,
         weights: npt.ArrayLike | None = None,
         *,
         confidence: float = 0.95,
-    ) -> Certificate:
-        r"""Certify a model; trades the grants of :meth:`requests`.
+    ) -> ReweightingCertificate:
+        r"""Certify a model; trades the grants of :meth:`mechanisms`.
 
         Parameters
         ----------
@@ -340,16 +338,18 @@ class Certifier:
             raise ValueError(
                 f"coefficients must be {X.shape[1]} numbers of norm {reach:.6g} at most."
             )
-        moment, model = session.hide(self.target.query), np.append(w, -1.0)
-        B = self.target.loss_bound
-        loss = float(session.gaussian(grants[0], moment, lambda M: model @ M @ model))
+        moment, B = session.hide(self.target.query), self.target.loss_bound
+        hidden = hidden_loss(session, moment, w, reach, B)
+        loss = float(session.release(grants.certified_loss, hidden))
         distance = Released(0.0, 0.0)
         if self.alpha > 0:
-            distance = Released(self.target.release(session, grants[1], moment), grants[1].scale)
+            grant = grants.certified_discrepancy
+            found = self.target.release(session, grant, self.target.hide(session))
+            distance = Released(found, grant.scale)
         return anchored_bound(
             (X @ w - y) ** 2,
             np.full(len(X), self.alpha / len(X)) if weights is None else weights,
-            Released(min(max(loss, 0.0), B), grants[0].scale),
+            Released(min(max(loss, 0.0), B), grants.certified_loss.scale),
             distance,
             alpha=self.alpha,
             n_rows=session.n_rows,

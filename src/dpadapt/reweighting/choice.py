@@ -16,22 +16,25 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random, SystemRandom
+from typing import Any
 
 import numpy as np
 
+from dpadapt import _validate as validate
 from dpadapt.privacy import (
     CandidateLosses,
     Cleaning,
-    Grant,
+    Gaussian,
     Session,
+    SymmetricGaussian,
     best_of_random_runs,
-    holdout_request,
+    hide_losses,
+    holdout_choice,
 )
-from dpadapt.privacy import _validate as validate
 
+from .moment_regression import MomentRegression, ReleasedMoment
 from .profile import Array
-from .profiled import Profiled
-from .statistics import ReleasedMoment, Statistics
+from .profiled_regression import ProfiledRegression
 
 __all__ = [
     "Candidate",
@@ -78,7 +81,7 @@ class Choice:
 
 
 def candidate_grid(
-    solver: Statistics | Profiled,
+    solver: MomentRegression | ProfiledRegression,
     alphas: Sequence[float] = (0.05, 0.5, 0.9),
     kappas: Sequence[float] = (0.25, 1.0, 100.0),
 ) -> list[Candidate]:
@@ -86,10 +89,10 @@ def candidate_grid(
 
     Examples
     --------
-    >>> len(candidate_grid(Profiled(np.ones((3, 1)), np.zeros(3)), alphas=(0.0, 0.5)))
+    >>> len(candidate_grid(ProfiledRegression(np.ones((3, 1)), np.zeros(3)), alphas=(0.0, 0.5)))
     6
     """
-    model = solver.public_model if isinstance(solver, Statistics) else solver
+    model = solver.public_model if isinstance(solver, MomentRegression) else solver
     return [Candidate(alpha, kappa * model.residual**2) for alpha in alphas for kappa in kappas]
 
 
@@ -110,7 +113,7 @@ def public_loss_bound(X: Array, y: Array, coefficients: Array, quantile: float =
 def choose_on_holdout(
     session: Session,
     cleaning: Cleaning,
-    solver: Statistics,
+    solver: MomentRegression,
     candidates: Sequence[Candidate],
     *,
     holdout: float = 0.3,
@@ -127,7 +130,7 @@ def choose_on_holdout(
     session : Session
         Fresh: not split, not planned.
     cleaning : Cleaning
-    solver : Statistics
+    solver : MomentRegression
     candidates : sequence of Candidate
     holdout : float, default=0.3
         Share of the rows, by public position. There is no refit on all rows afterwards: that
@@ -140,7 +143,7 @@ def choose_on_holdout(
     >>> from dpadapt.privacy import Private
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.normal(size=(500, 2)), np.ones(500)])
-    >>> solver = Statistics(X, X @ [0.2, 0.1, 0.0] + 0.1 * rng.normal(size=500))
+    >>> solver = MomentRegression(X, X @ [0.2, 0.1, 0.0] + 0.1 * rng.normal(size=500))
     >>> T = rng.normal(size=(9000, 2))
     >>> cleaning = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
     >>> with Private(T, T @ [0.2, -0.1]).open(epsilon=1.0, delta=1e-6) as session:
@@ -155,19 +158,19 @@ def choose_on_holdout(
     session.split(validate.fraction("holdout", holdout))
     hidden = solver.hide(session, cleaning, "train")
     grants = session.plan(
-        train=[hidden.request()],
-        holdout=[holdout_request(session, loss_bound, label="choice of alpha and kappa")],
+        moment=SymmetricGaussian.of(hidden),
+        best=holdout_choice(session, loss_bound, label="choice of alpha and kappa"),
     )
-    moment = solver.release(session, grants[0], hidden)
+    moment = solver.release(session, grants.moment, hidden)
     answers = np.array([_solve(solver, moment, each) for each in candidates])
     losses = CandidateLosses(_squares(answers), len(candidates), loss_bound, cleaning)
-    best = session.noisy_argmin(grants[1], session.hide(losses, "holdout"))
+    best = session.release(grants.best, hide_losses(session, losses, "holdout"))
     return Choice(candidates[best], best, answers[best])
 
 
 def choose_by_score(
     moment: ReleasedMoment,
-    solver: Statistics,
+    solver: MomentRegression,
     candidates: Sequence[Candidate],
     score: Callable[[Candidate, Array], float],
 ) -> Choice:
@@ -176,7 +179,7 @@ def choose_by_score(
     Parameters
     ----------
     moment : ReleasedMoment
-    solver : Statistics
+    solver : MomentRegression
     candidates : sequence of Candidate
     score : callable
         Of a candidate and its coefficients. It must not see private rows, only the moment and
@@ -184,7 +187,7 @@ def choose_by_score(
 
     Examples
     --------
-    >>> solver = Statistics(np.ones((3, 1)), np.zeros(3))
+    >>> solver = MomentRegression(np.ones((3, 1)), np.zeros(3))
     >>> moment = solver.exact(np.ones((3, 1)), np.full(3, 0.001))
     >>> grid = [Candidate(alpha, 1.0) for alpha in (0.1, 0.9)]
     >>> choose_by_score(moment, solver, grid, lambda each, w: -w[0]).candidate.alpha
@@ -198,7 +201,7 @@ def choose_by_score(
 
 
 def bound_score(
-    moment: ReleasedMoment, solver: Statistics, n_rows: int, *, confidence: float = 0.95
+    moment: ReleasedMoment, solver: MomentRegression, n_rows: int, *, confidence: float = 0.95
 ) -> Callable[[Candidate, Array], float]:
     r"""Score of :func:`choose_by_score`: the learning bound, anchored at the reference weights.
 
@@ -209,13 +212,13 @@ def bound_score(
     Parameters
     ----------
     moment : ReleasedMoment
-    solver : Statistics
+    solver : MomentRegression
     n_rows : int
     confidence : float, default=0.95
 
     Examples
     --------
-    >>> solver = Statistics(np.ones((3, 1)), np.zeros(3))
+    >>> solver = MomentRegression(np.ones((3, 1)), np.zeros(3))
     >>> moment = solver.exact(np.ones((900, 1)), np.zeros(900))
     >>> score = bound_score(moment, solver, 900)
     >>> score(Candidate(0.1, 1.0), np.zeros(1)) < score(Candidate(0.9, 1.0), np.zeros(1))
@@ -241,7 +244,7 @@ def bound_score(
 def choose_by_random_stopping(
     session: Session,
     cleaning: Cleaning,
-    solvers: Sequence[Profiled],
+    solvers: Sequence[ProfiledRegression],
     *,
     loss_bound: float | None = None,
     mean_runs: float = 10.0,
@@ -258,7 +261,7 @@ def choose_by_random_stopping(
     ----------
     session : Session
     cleaning : Cleaning
-    solvers : sequence of Profiled
+    solvers : sequence of ProfiledRegression
         Candidates: the same public rows, row bound and number of steps, without a released offset.
     loss_bound : float, optional
         By default :func:`public_loss_bound` of the first solver's public model.
@@ -279,7 +282,7 @@ def choose_by_random_stopping(
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([rng.normal(size=(500, 2)), np.ones(500)])
     >>> y = X @ [0.2, 0.1, 0.0] + 0.1 * rng.normal(size=500)
-    >>> solvers = [Profiled(X, y, alpha=alpha) for alpha in (0.0, 0.5)]
+    >>> solvers = [ProfiledRegression(X, y, alpha=alpha) for alpha in (0.0, 0.5)]
     >>> T = rng.normal(size=(4000, 2))
     >>> cleaning = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
     >>> with Private(T, T @ [0.2, -0.1]).open(epsilon=2.0, delta=1e-6) as session:
@@ -298,20 +301,20 @@ def choose_by_random_stopping(
         return CandidateLosses(_squares(w[None, :]), 1, loss_bound, cleaning, label=label)
 
     weight = math.sqrt(first.steps * _SCORE_SHARE / (1 - _SCORE_SHARE))
-    score = session.hide(losses(first.start)).request(weight=weight)
+    score = Gaussian.of(session.hide(losses(first.start)), weight=weight)
 
-    def run(grants: tuple[Grant, ...]) -> tuple[float, tuple[int, Array]]:
+    def run(grants: Any) -> tuple[float, tuple[int, Array]]:
         index = draw.randrange(len(solvers))
-        w = solvers[index].release(session, grants[:1], rows)
-        loss = session.gaussian(grants[1], session.hide(losses(w)))
+        w = solvers[index].release(session, grants, rows)
+        loss = session.release(grants.score, session.hide(losses(w)))
         return float(loss[0]), (index, w)
 
-    requests = (*first.requests(session, rows), score)
-    chosen: tuple[int, Array] = best_of_random_runs(session, requests, run, mean_runs=mean_runs)
+    released = {**first.mechanisms(session, rows), "score": score}
+    chosen: tuple[int, Array] = best_of_random_runs(session, released, run, mean_runs=mean_runs)
     return chosen
 
 
-def _same_releases(solvers: Sequence[Profiled]) -> Profiled:
+def _same_releases(solvers: Sequence[ProfiledRegression]) -> ProfiledRegression:
     """The first solver, if a run of every other releases what a run of it does."""
     if not solvers:
         raise ValueError("solvers must hold at least one.")
@@ -330,7 +333,7 @@ def _some(candidates: Sequence[Candidate]) -> list[Candidate]:
     return list(candidates)
 
 
-def _solve(solver: Statistics, moment: ReleasedMoment, candidate: Candidate) -> Array:
+def _solve(solver: MomentRegression, moment: ReleasedMoment, candidate: Candidate) -> Array:
     return solver.solve(
         moment, alpha=candidate.alpha, kappa=candidate.kappa, offset=candidate.offset
     )

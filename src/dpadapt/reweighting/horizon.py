@@ -21,11 +21,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Geometry", "Response", "mean_of_last", "response"]
+__all__ = ["Geometry", "Response", "mean_of_last", "response", "shift_shares"]
 
 Array = NDArray[np.float64]
 
 _RIDGE = 0.03  # of the whitening, in units of the mean variance
+_DECAY = 0.5  # the shift is guessed to lie along an axis in proportion to its variance^0.5
 
 
 def mean_of_last(
@@ -181,3 +182,32 @@ class Geometry:
         """From coefficients of z, of shape (d + 1, k), to those of (x, 1)."""
         slopes = self.matrix @ inner[:-1]
         return np.vstack([slopes, self.level * inner[-1] - self.mean @ slopes])
+
+
+def shift_shares(geometry: Geometry, moment: Array, vectors: Array, level_share: float) -> Array:
+    """Share of a shift's energy that each direction of a descent is guessed to have.
+
+    The shift lies along a public axis in proportion to the square root of its variance, and for a
+    part of ``level_share`` along the constant.
+
+    Parameters
+    ----------
+    geometry : Geometry
+    moment : ndarray of shape (D, D)
+        Public second moment of its features.
+    vectors : ndarray of shape (D, D)
+        Orthonormal columns: the directions.
+    level_share : float
+
+    Examples
+    --------
+    >>> geometry = Geometry.of(np.array([[1.0], [-1.0]]), power=0.0, constant=1.0)
+    >>> shift_shares(geometry, np.eye(2), np.eye(2), level_share=0.25)
+    array([0.75, 0.25])
+    """
+    shares = geometry.variances**_DECAY / (np.sum(geometry.variances**_DECAY) or 1.0)
+    shares = np.append((1 - level_share) * shares, level_share)
+    variance = shares / np.maximum(np.diag(moment), 1e-12)
+    energy = np.einsum("ji,jk,ki->i", vectors, moment, vectors)
+    guess = (vectors**2).T @ variance * energy
+    return np.asarray(guess / guess.sum())

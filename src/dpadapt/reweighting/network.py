@@ -16,7 +16,8 @@ Solver "known-noise" (the default) is noisy gradient descent whose noise is know
 
 "profiled" is steps 1 to 5 with rows weighed down by :math:`\min(1, \sqrt{\kappa/loss})`
 (:mod:`~dpadapt.reweighting.profile`). "gradient" is Algorithm 2 of the paper with its weights
-frozen at their start (they hardly move, see :mod:`~dpadapt.reweighting.general`): a constant step,
+frozen at their start (they hardly move, see
+:mod:`~dpadapt.reweighting.general_adaptation`): a constant step,
 and an iterate drawn at random. The paper's G, a bound on gradients, does not exist for a network:
 ``clip`` takes its place, and is enforced. Nor does a bound on the curvature: the step is one over
 the curvature of the linearised network.
@@ -36,13 +37,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.privacy import Cleaning, Grant, Request, Session
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
+from dpadapt.privacy import Cleaning, Gaussian, Grant, Hidden, Session
 
 from .horizon import mean_of_last
-from .network_query import (
+from .profile import predicted_noise
+from .queries import NetworkGradient
+from .torch_module import (
     Array,
-    NetworkGradient,
     as_rows,
     check_module,
     flat,
@@ -50,12 +52,10 @@ from .network_query import (
     load_torch,
     logits,
     public_gradient,
-    scores,
     with_parameters,
 )
-from .profile import predicted_noise
 
-__all__ = ["NetworkAdaptation", "scores"]
+__all__ = ["NetworkAdaptation"]
 
 SOLVERS = ("known-noise", "profiled", "gradient")
 _STEPS = 100
@@ -98,6 +98,8 @@ class NetworkAdaptation:
     calibration : {"tight", "paper"}, default="tight"
         "paper", for "gradient" only: the noise :math:`2 s_1 \sqrt{T \log(2/\delta)} / \epsilon`,
         :math:`s_1 = 2 (1 - \alpha) G / n`, as printed.
+    shrink : bool, default=True
+        For "known-noise": whether step 6 is taken.
     seed : int, default=0
         Of public choices: the hold-out of the training, rows of the linearisation, the iterate.
 
@@ -107,7 +109,7 @@ class NetworkAdaptation:
     >>> torch = pytest.importorskip("torch")
     >>> from dpadapt.privacy import Private
     >>> rng = np.random.default_rng(0)
-    >>> X, T = rng.normal(size=(500, 2)), rng.normal(size=(4000, 2))
+    >>> X, T = rng.normal(size=(200, 2)), rng.normal(size=(1000, 2))
     >>> solver = NetworkAdaptation(X, (X[:, 0] > 0).astype(int), 2, torch.nn.Linear(2, 2))
     >>> cleaning = Cleaning(5.0, classes=2)
     >>> with Private(T, T[:, 0] + T[:, 1] > 0).open(epsilon=1.0, delta=1e-6) as session:
@@ -128,6 +130,7 @@ class NetworkAdaptation:
     steps: int | None = None
     step_size: float | None = None
     calibration: str = "tight"
+    shrink: bool = True
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -162,34 +165,34 @@ class NetworkAdaptation:
         """Spend a whole session; the adapted network, in evaluation mode."""
         if self._share == 1:
             return self.pretrain()
-        (grant,) = session.plan(self.request(session, cleaning))
-        return self.release(session, grant, cleaning)
+        grants = session.plan(gradients=self.mechanism(session, cleaning))
+        return self.release(session, grants.gradients, cleaning)
 
-    def request(self, session: Session, cleaning: Cleaning) -> Request:
-        """Ask for the T gradients."""
+    def mechanism(self, session: Session, cleaning: Cleaning) -> Gaussian:
+        """Course the T gradients."""
         if cleaning.classes != self.n_classes:
             raise ValueError(f"cleaning must have classes={self.n_classes}.")
         if session.n_columns + (cleaning.intercept != 0) != self.X.shape[1]:  # public facts
             raise ValueError(f"private rows must have {self.X.shape[1]} columns once cleaned.")
-        first = session.hide(self._query(cleaning, self.start), keep=True)
+        first = self._gradient(session, cleaning, self.start)
         if self.calibration == "tight":
-            return first.request(count=self._count)
+            return Gaussian.of(first, count=self._count)
         moved, delta = 2 * self.gradient_bound / session.n_rows, validate.delta(session.delta)
         noise = 2 * moved * math.sqrt(self._count * math.log(2 / delta)) / session.epsilon
         size = self.start.size
-        return Request("gaussian", first.label, first.sensitivity, size, self._count, printed=noise)
+        return Gaussian(first.label, first.sensitivity, size, self._count, printed=noise)
 
     def release(self, session: Session, grant: Grant, cleaning: Cleaning) -> Any:
-        """The adapted network; trades the grant of :meth:`request`."""
+        """The adapted network; trades the grant of :meth:`mechanism`."""
 
         def gradient(parameters: Array) -> Array:
-            hidden = session.hide(self._query(cleaning, parameters), keep=True)
-            return session.gaussian(grant, hidden)
+            hidden = self._gradient(session, cleaning, parameters)
+            return np.asarray(session.release(grant, hidden))
 
         step = self.step(grant.scale)
         found = self._descend(gradient, step)
-        if self.solver == "known-noise":
-            found = self._shrink(found, self.noise_energy(grant.scale, step))
+        if self.solver == "known-noise" and self.shrink:
+            found = self._shrunken(found, self.noise_energy(grant.scale, step))
         return with_parameters(self.module, found)
 
     def minimise(self, X_private: npt.ArrayLike, codes_private: npt.ArrayLike) -> Any:
@@ -281,6 +284,9 @@ class NetworkAdaptation:
     def _query(self, cleaning: Cleaning, parameters: Array) -> NetworkGradient:
         return NetworkGradient(cleaning, self.module, parameters, self.gradient_bound, self.kappa)
 
+    def _gradient(self, session: Session, cleaning: Cleaning, parameters: Array) -> Hidden:
+        return session.hide(self._query(cleaning, parameters), keep=True)
+
     def _descend(self, private_gradient: Callable[[Array], Array], step: float) -> Array:
         steps, last = self._count, None
         if self.solver == "gradient":  # the index tells nothing of the rows
@@ -295,7 +301,7 @@ class NetworkAdaptation:
 
         return mean_of_last(update, self.start, steps, last)
 
-    def _shrink(self, found: Array, noise: float) -> Array:
+    def _shrunken(self, found: Array, noise: float) -> Array:
         before, after = (logits(self.module, p, self.X) for p in (self.start, found))
         moved = float(np.mean((after - before) ** 2))
         keep = max(0.0, 1 - noise / moved) if moved > 0 else 0.0

@@ -37,17 +37,19 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 
 from .profile import profile as profiled_losses
 
 __all__ = [
     "ConvexPenalty",
+    "HuberLoss",
     "LogisticLoss",
-    "Loss",
+    "RowLoss",
     "SmoothPenalty",
     "SquaredLoss",
     "gradient_bounds",
+    "loss_gradients",
     "profile",
     "reference_weights",
 ]
@@ -55,7 +57,7 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 
 
-class Loss(Protocol):
+class RowLoss(Protocol):
     """What the objectives and their bounds need to know of a loss of linear scores X w."""
 
     def value(self, scores: Array, y: Array) -> Array:
@@ -107,6 +109,51 @@ class SquaredLoss:
     def bound(self, length: float, norm_bound: float) -> float:
         """(Lambda r + 1)^2."""
         return (norm_bound * length + 1) ** 2
+
+
+@dataclass(frozen=True)
+class HuberLoss:
+    r"""Squared up to the knee k, then linear: labels in [-1, 1], smooth and Lipschitz.
+
+    :math:`\ell = e^2` for :math:`|e| \le k`, else :math:`2k|e| - k^2`: a slope of 2k at most, so
+    :math:`G = 2 k r`, smooth with :math:`2 r^2`, and B its value at :math:`|e| = \Lambda r + 1`.
+
+    Parameters
+    ----------
+    knee : float, default=0.5
+
+    Examples
+    --------
+    >>> loss = HuberLoss(knee=1.0)
+    >>> loss.value(np.array([0.5, 4.0]), np.array([1.0, 1.0])), loss.lipschitz(1.0, 9.0)
+    (array([0.25, 5.  ]), 2.0)
+    """
+
+    knee: float = 0.5
+
+    def __post_init__(self) -> None:
+        validate.positive("knee", self.knee)
+
+    def value(self, scores: Array, y: Array) -> Array:
+        """Loss of each row."""
+        size = np.abs(scores - y)
+        return np.where(size <= self.knee, size**2, self.knee * (2 * size - self.knee))
+
+    def residual(self, scores: Array, y: Array) -> Array:
+        """2 (s - y), cut at 2k."""
+        return 2 * np.clip(scores - y, -self.knee, self.knee)
+
+    def lipschitz(self, length: float, norm_bound: float) -> float:
+        """2 r min(k, Lambda r + 1)."""
+        return 2 * length * min(self.knee, norm_bound * length + 1)
+
+    def smoothness(self, length: float) -> float:
+        """2 r^2."""
+        return 2 * length**2
+
+    def bound(self, length: float, norm_bound: float) -> float:
+        """The loss at the largest residual."""
+        return float(self.value(np.array(norm_bound * length + 1), np.array(0.0)))
 
 
 @dataclass(frozen=True)
@@ -170,6 +217,19 @@ class LogisticLoss:
         """log(1 + (k - 1) e^range), with the range of a difference of scores."""
         reach = norm_bound * length * (1 if self.n_classes == 2 else math.sqrt(2))
         return float(np.logaddexp(0.0, math.log(self.n_classes - 1) + reach))
+
+
+def loss_gradients(loss: RowLoss, X: Array, y: Array, w: Array, u: Array) -> tuple[Array, Array]:
+    """Gradient by w of the losses over u, and the losses over u^2 (less which is the one by u).
+
+    Examples
+    --------
+    >>> loss_gradients(SquaredLoss(), np.eye(2), np.ones(2), np.zeros(2), np.array([2.0, 4.0]))
+    (array([-1. , -0.5]), array([0.25  , 0.0625]))
+    """
+    scores = X @ w
+    weighted = (loss.residual(scores, y).T / u).T
+    return X.T @ weighted, loss.value(scores, y) / u**2
 
 
 def reference_weights(m: int, n: int, alpha: float) -> Array:

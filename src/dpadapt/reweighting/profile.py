@@ -17,36 +17,23 @@ rows, where z is the squared loss alone, :math:`\varphi` is a Huber loss with it
 :math:`\sqrt\kappa`: the weight of a private row never leaves the mechanism, costs nothing, and
 bounds the gradient that its row can cause.
 
-**Sensitivity.** The private part of the gradient is, with residual e = w.x - y,
-
-.. math:: \frac{1-\alpha}{n} \sum_j 2 x_j e_j \min(1, \sqrt\kappa / |e_j|)
-   = 2 (1-\alpha) k \cdot \frac1n \sum_j x_j\, clip(e_j / k, \pm1), \quad k = \sqrt\kappa.
-
-A row contributes a vector of length r k at most, so replacing one moves the private part by
-:math:`4 (1-\alpha) r k / n` at most; attained by x and -x with e >= k for both. If
-:math:`\|w\| \le \Lambda` then :math:`|e| \le \Lambda r + 1 = \sqrt B`, and k may be replaced by
-:math:`\min(\sqrt\kappa, \sqrt B)` without changing anything. Here e is *clipped* there, so that the
-bound holds whatever w is.
+The private part of the gradient, and how far a row can move it:
+:class:`~dpadapt.reweighting.queries.ClippedGradient`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.privacy import PrivacyError, RowMap
-
 __all__ = [
-    "ClippedGradient",
     "ProfiledObjective",
     "predicted_noise",
     "profile",
     "profiled_objective",
-    "shrink_together",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -126,78 +113,6 @@ def profiled_objective(
         gradient = gradient + 2 * X.T @ (q * residuals)
         weights.append(q)
     return ProfiledObjective(value, gradient, *weights)
-
-
-def shrink_together(X: Array, y: Array, bound: float) -> tuple[Array, Array]:
-    r"""Rows in units of ``bound``, those longer than 1 shrunk to 1 *together with their label*.
-
-    The factor :math:`c_i = \min(1, bound/|x_i|)` is then a weight of the row: a linear relation
-    between x and y stays what it was. Shrinking x alone would bias it.
-
-    Examples
-    --------
-    >>> X, y = shrink_together(np.array([[3.0, 4.0], [1.0, 0.0]]), np.array([0.5, 0.5]), 2.5)
-    >>> X.round(9), y.round(9)
-    (array([[0.6, 0.8],
-           [0.4, 0. ]]), array([0.25, 0.5 ]))
-    """
-    slack = 4 * float(np.finfo(np.float64).eps) * (X.shape[1] + 4)  # what rounding can do
-    length = np.sqrt(np.einsum("ij,ij->i", X, X))
-    factor = bound * (1 - slack) / np.maximum(length, bound)
-    return X * (factor / bound)[:, None], y * factor
-
-
-@dataclass(frozen=True, eq=False)
-class ClippedGradient:
-    r"""Mean of x clip((w.x - y) / k, -1, 1) over private rows of length 1 at most.
-
-    Sensitivity under replace-one: every contribution has length |x| |clip| <= 1, so the mean moves
-    by 2/n at most; attained by (x, y) and (-x, y') with both residuals >= k. It does not depend on
-    the knee k: candidates with different knees cost the same. :math:`2 (1-\alpha) k` times it is
-    the private part of the gradient (see this module).
-
-    Parameters
-    ----------
-    cleaning : RowMap
-        Must give rows of length 1 at most, as :meth:`Profiled.prepared` does.
-    coefficients : ndarray of shape (d,)
-        w, public or released.
-    knee : float
-
-    Examples
-    --------
-    >>> from dpadapt.privacy import Cleaning
-    >>> query = ClippedGradient(Cleaning(radius=1.0), np.zeros(1), knee=0.5)
-    >>> query.block(np.array([[1.0], [0.5]]), np.array([9.0, -0.1])).round(9)
-    array([-0.9])
-    >>> query.sensitivity(100)
-    0.02
-    """
-
-    cleaning: RowMap
-    coefficients: Array
-    knee: float
-    label: str = "clipped gradient"
-
-    @property
-    def magnitude(self) -> float:
-        """Bound on one row's contribution."""
-        return 1.0
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """That of the coefficients."""
-        return self.coefficients.shape
-
-    def block(self, X: Array, y: Array | None) -> Array:
-        """Sum over the rows of one block."""
-        if y is None:
-            raise PrivacyError("the private sample must have labels: Private(X, y).")
-        gradient: Array = np.clip((X @ self.coefficients - y) / self.knee, -1.0, 1.0) @ X
-        return gradient
-
-    def sensitivity(self, n_rows: int) -> float:
-        """Of the mean, in the Euclidean norm."""
-        return 2 / n_rows
 
 
 def predicted_noise(curvature: Array, gain: Array, steps: int) -> Array:

@@ -18,90 +18,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
-from scipy.special import logsumexp
 
-from dpadapt.privacy import Cleaning, Grant, PrivacyError, Request, RowMap, Session
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
+from dpadapt.privacy import Cleaning, Gaussian, Grant, Hidden, RowMap, Session
 
 from .horizon import mean_of_last
-from .profile import Array, predicted_noise, profile, shrink_together
+from .profile import Array, predicted_noise, profile
+from .queries import LogisticGradient
+from .queries.gradients import logistic_errors, shrink_together
 
-__all__ = ["LogisticGradient", "ProfiledClassification"]
+__all__ = ["ProfiledClassification"]
 
 _LARGEST_STEP, _SHORTER, _TRIALS = 0.5, 0.8, 100  # steps that are tried: 0.5, 0.4, 0.32, ...
 _SPREAD = (0.01, 2.0)  # of public logits: how small and how large a shift is reckoned with
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticGradient:
-    r"""Mean over private rows of the gradient of their logistic loss, each clipped to length C.
-
-    Sensitivity under replace-one: a contribution :math:`s (p - e_y) x^T`, scaled down where
-    :math:`s |p - e_y| |x| > C`, has a Frobenius norm of C at most, so the mean moves by 2C/n at
-    most; attained by (x, y) and (-x, y) where p is uniform. A row of no class contributes nothing.
-
-    Parameters
-    ----------
-    cleaning : RowMap
-        With ``classes``.
-    coefficients : ndarray of shape (k, d)
-        Public or released.
-    clip : float
-        C.
-    kappa : float, optional
-        Of the profiled weight s; None for s = 1.
-
-    Examples
-    --------
-    >>> query = LogisticGradient(Cleaning(radius=1.0, classes=2), np.zeros((2, 1)), clip=9.0)
-    >>> query.block(np.array([[1.0], [3.0]]), np.array([0.0, -1.0])).round(9)
-    array([[-0.5],
-           [ 0.5]])
-    >>> query.sensitivity(100)
-    0.18
-    """
-
-    cleaning: RowMap
-    coefficients: Array
-    clip: float
-    kappa: float | None = None
-    label: str = "clipped logistic gradient"
-
-    @property
-    def magnitude(self) -> float:
-        """Bound on one row's contribution."""
-        return self.clip
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """That of the coefficients."""
-        return self.coefficients.shape
-
-    def block(self, X: Array, y: Array | None) -> Array:
-        """Sum of the clipped gradients of one block."""
-        if y is None:
-            raise PrivacyError("the private sample must have labels: Private(X, y).")
-        known = y >= 0
-        errors, losses = _errors(X @ self.coefficients.T, np.where(known, y, 0).astype(np.intp))
-        if self.kappa is not None:
-            errors = errors * profile(losses, self.kappa)[1][:, None]
-        rounding = 4 * float(np.finfo(np.float64).eps) * (X.shape[1] + len(self.coefficients) + 4)
-        length = np.sqrt(np.einsum("ij,ij->i", X, X) * np.einsum("ij,ij->i", errors, errors))
-        factor = self.clip * (1 - rounding) / np.maximum(length, self.clip)
-        # an entry that is no number must stay with its row
-        weighted = np.nan_to_num(errors * np.where(known, factor, 0.0)[:, None], posinf=0.0)
-        gradient: Array = weighted.T @ X
-        return gradient
-
-    def sensitivity(self, n_rows: int) -> float:
-        """Of the mean, in the Frobenius norm."""
-        return 2 * self.clip / n_rows
-
-
-@dataclass(frozen=True, eq=False)
 class ProfiledClassification:
     r"""Coefficients of a logistic model by noisy gradient descent, from the public model.
 
-    As :class:`~dpadapt.reweighting.profiled.Profiled`, with the preconditioner
+    As :class:`~dpadapt.reweighting.profiled_regression.ProfiledRegression`, with the preconditioner
     :math:`P = (S + isotropy\,tr(S)/d\,I)/2` for every class (half of S bounds the curvature) and a
     step at which the noise of the answer is predicted to change logits by at most ``noise_share``
     times their public variance (2 at most: a public model may be far too sure).
@@ -189,7 +125,7 @@ class ProfiledClassification:
 
         def objective(flat: Array) -> tuple[float, Array]:
             W = flat.reshape(shape)
-            errors, losses = _errors(self.X @ W.T, self.y)
+            errors, losses = logistic_errors(self.X @ W.T, self.y)
             gradient = errors.T @ self.X / len(self.y) + penalty * W
             return float(losses.mean() + penalty / 2 * flat @ flat), gradient.ravel()
 
@@ -230,15 +166,15 @@ class ProfiledClassification:
 
         return self._descend(gradient, _LARGEST_STEP)
 
-    def request(self, session: Session, rows: RowMap) -> Request:
-        """Ask for the T gradients."""
-        return session.hide(self._query(rows, self.start), keep=True).request(count=self.steps)
+    def mechanism(self, session: Session, rows: RowMap) -> Gaussian:
+        """Course the T gradients."""
+        return Gaussian.of(self._gradient(session, rows, self.start), count=self.steps)
 
     def release(self, session: Session, grant: Grant, rows: RowMap) -> Array:
-        """Coefficients for the private rows; trades the grant of :meth:`request`."""
+        """Coefficients for the private rows; trades the grant of :meth:`mechanism`."""
 
         def gradient(W: Array) -> Array:
-            return session.gaussian(grant, session.hide(self._query(rows, W), keep=True))
+            return np.asarray(session.release(grant, self._gradient(session, rows, W)))
 
         return self._descend(gradient, self.step_size(grant.scale))
 
@@ -246,8 +182,11 @@ class ProfiledClassification:
         """Spend a whole session; coefficients of shape (k, d), in the units of X."""
         if self.alpha == 1:
             return self._descend(np.zeros_like, _LARGEST_STEP)
-        (grant,) = session.plan(self.request(session, cleaning))
-        return self.release(session, grant, cleaning)
+        grants = session.plan(gradients=self.mechanism(session, cleaning))
+        return self.release(session, grants.gradients, cleaning)
+
+    def _gradient(self, session: Session, rows: RowMap, W: Array) -> Hidden:
+        return session.hide(self._query(rows, W), keep=True)
 
     def _query(self, rows: RowMap, W: Array) -> LogisticGradient:
         return LogisticGradient(rows, W, self.gradient_bound, self.kappa)
@@ -259,19 +198,10 @@ class ProfiledClassification:
         def update(W: Array) -> Array:
             g = (1 - self.alpha) * private_gradient(W)
             if self.alpha > 0:
-                errors, losses = _errors(self.X @ W.T, self.y)
+                errors, losses = logistic_errors(self.X @ W.T, self.y)
                 if self.kappa is not None:
                     errors = errors * profile(losses + self.offset, self.kappa)[1][:, None]
                 g = g + self.alpha / len(self.y) * errors.T @ self.X
             return np.asarray(W - step * g @ preconditioner)
 
         return mean_of_last(update, self.start, self.steps)
-
-
-def _errors(logits: Array, codes: npt.NDArray[np.intp]) -> tuple[Array, Array]:
-    """P - e_y, and the losses."""
-    logs = logits - logsumexp(logits, axis=1, keepdims=True)
-    place = (np.arange(len(codes)), codes)
-    errors = np.exp(logs)
-    errors[place] -= 1
-    return errors, -logs[place]

@@ -1,0 +1,282 @@
+"""Hybrid tilt: agents say where they are, the curator trains there, agents refine and certify.
+
+Every choice between two releases (which rows weigh what, which rule goes on, where a cap lies) is a
+function of public facts, of what the curator has released and of what agents have sent. The shares
+of the budget do not depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadapt.privacy import Gaussian, Grant, Session
+from dpadapt.privacy.local.agents import Poll
+
+from ..queries import Agreements, TiltedRows, TiltedSlope
+from ..rules import LinearRule, feature_count, raw_features
+from .descent import refine, slope_noise, tilted_descent
+from .laws import CLEAR, DRAWS, locate, moved, weigh_all
+from .plan import (
+    LAST,
+    MARGINALS,
+    PAIRS,
+    PLAIN,
+    ROUNDS,
+    STEPS,
+    TILTED,
+    AgentShares,
+    uses_pairs,
+    with_share,
+)
+from .ratio import Cap, Law
+from .source import marginal_mechanisms, release_marginals
+from .target import ask_shape, ask_shift
+from .trials import Outcome, Trials, best
+
+__all__ = ["Columns", "agents_alone", "curator_alone", "hybrid_tilt", "tilt_mechanisms"]
+
+Array = NDArray[np.float64]
+
+_REWEIGH, _ANEW = 0.25, 0.40  # errors above which rows are reweighed, agents begin anew
+_RATES = (1.5, 1.0)  # of the reweighings
+_LEVEL = 4  # part of the gradients' agents, one in so many, that first tell where a bad rule cuts
+_NARROWEST = 0.25
+_FLAT = Cap.none(0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Columns:
+    """Public facts of the columns and of the rules.
+
+    Parameters
+    ----------
+    features : {"linear", "squares", "quadratic"}
+    classes : two labels
+    origin, unit : ndarray of shape (d,)
+        Location and order of magnitude of the columns.
+
+    Examples
+    --------
+    >>> Columns("squares", (0, 1), np.zeros(3), np.ones(3)).blank.width
+    4
+    """
+
+    features: str
+    classes: tuple[Any, Any]
+    origin: Array
+    unit: Array
+
+    @property
+    def blank(self) -> LinearRule:
+        """Rule without coefficients or scale."""
+        width = feature_count(self.features, len(self.unit))
+        zero = np.zeros(width + 1)
+        return LinearRule(self.features, zero[1:], zero[1:] + 1, zero, self.classes)
+
+    def scaled(self, law: Law) -> LinearRule:
+        """Rule without coefficients whose features have mean 0 and variance 1 under a law."""
+        values = raw_features(self.features, law.draw(DRAWS))
+        centre, scale = values.mean(axis=0), np.maximum(values.std(axis=0), 1e-100)
+        return LinearRule(self.features, centre, scale, np.zeros(len(centre) + 1), self.classes)
+
+
+def tilt_mechanisms(session: Session, columns: Columns, *, agents: bool) -> dict[str, Gaussian]:
+    """Everything that the curator will release, by name; the shares of the squared mu sum to 1.
+
+    Examples
+    --------
+    >>> from dpadapt import Private
+    >>> columns = Columns("linear", (0, 1), np.zeros(2), np.ones(2))
+    >>> with Private([[0.0, 1.0]]).open(epsilon=1.0, delta=1e-6) as session:
+    ...     planned = tilt_mechanisms(session, columns, agents=True)
+    >>> {name: each.count for name, each in planned.items()}
+    {'histograms': 1, 'shares': 1, 'plain': 25, 'tilted': 25, 'last': 50, 'pairs': 1}
+    >>> round(sum(each.count * each.weight**2 for each in planned.values()), 12)
+    1.0
+    """
+    width, rule = session.n_columns, columns.blank
+    planned = marginal_mechanisms(session, MARGINALS)
+    slope = TiltedSlope(TiltedRows(rule, weigh_all), rule.coefficients)
+
+    def slopes(share: float, count: int) -> Gaussian:
+        return with_share(session, slope, share, rule.width, count)
+
+    if not agents:
+        return planned | {"plain": slopes(1 - MARGINALS, STEPS)}
+    left = 1 - MARGINALS - (PAIRS if uses_pairs(width) else 0.0)
+    planned |= {
+        "plain": slopes(left * PLAIN, STEPS),
+        "tilted": slopes(left * TILTED, STEPS),
+        "last": slopes(left * LAST, ROUNDS * STEPS),
+    }
+    if not uses_pairs(width):
+        return planned
+    query = Agreements(slope.cleaning, np.zeros(width))
+    return planned | {"pairs": with_share(session, query, PAIRS, math.comb(width, 2))}
+
+
+def curator_alone(session: Session, grants: Any, columns: Columns) -> LinearRule:
+    """Descent on the rows as they are, in their own scale: the whole of it without agents.
+
+    Examples
+    --------
+    >>> from dpadapt import Private
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 1))
+    >>> columns = Columns("linear", (0, 1), np.zeros(1), np.ones(1))
+    >>> private = Private(X, X[:, 0] > 0).encode([0, 1])
+    >>> with private.open(epsilon=1.0, delta=1e-6) as session:
+    ...     grants = session.plan(**tilt_mechanisms(session, columns, agents=False))
+    ...     rule = curator_alone(session, grants, columns)
+    >>> bool((rule.predict(X) == (X[:, 0] > 0)).mean() > 0.95)
+    True
+    """
+    source = release_marginals(session, grants, columns.origin, columns.unit)
+    plain = columns.scaled(source.law)
+    return tilted_descent(session, grants.plain, TiltedRows(plain, weigh_all), plain, _FLAT)
+
+
+def hybrid_tilt(
+    session: Session,
+    grants: Any,
+    poll: Poll,
+    shares: AgentShares,
+    columns: Columns,
+) -> Outcome:
+    """Run the whole of it.
+
+    Parameters
+    ----------
+    session : Session
+    grants : namespace of Grant
+        Of :func:`tilt_mechanisms`.
+    poll : Poll
+    shares : AgentShares
+    columns : Columns
+
+    Examples
+    --------
+    >>> from dpadapt import Private
+    >>> from dpadapt.privacy.local.agents import Agents
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 1))
+    >>> columns = Columns("linear", (0, 1), np.zeros(1), np.ones(1))
+    >>> private = Private(X, X[:, 0] > 0).encode([0, 1])
+    >>> agents = Agents(X / 2, (X[:, 0] > 0).astype(int))
+    >>> with (
+    ...     private.open(epsilon=1.0, delta=1e-6) as session,
+    ...     agents.open(epsilon=1.0) as poll,
+    ... ):
+    ...     grants = session.plan(**tilt_mechanisms(session, columns, agents=True))
+    ...     found = hybrid_tilt(session, grants, poll, AgentShares.of(20_000, 1), columns)
+    >>> found.best.guess < 0.2, agents.n_left < 5
+    (True, True)
+    """
+    source = release_marginals(session, grants, columns.origin, columns.unit)
+    pairs = grants.pairs if uses_pairs(session.n_columns) else None
+    found = locate(session, pairs, poll, shares, source)
+    target = columns.scaled(found.target)
+    # a scale that is mostly noise teaches nothing: then both runs are one, in the agents' scale
+    plain = columns.scaled(source.law) if source.clear else target
+    plain_rows = TiltedRows(plain, weigh_all)
+    plain = tilted_descent(session, grants.plain, plain_rows, plain, _FLAT)
+
+    noise = slope_noise(grants.tilted, session.n_rows, target.width)
+    tilt = found.tilt(noise)
+    tilted_rows = TiltedRows(target, tilt.weight)
+    begin = target if source.clear else plain
+    tilted = tilted_descent(session, grants.tilted, tilted_rows, begin, tilt.cap)
+
+    trials = Trials(poll, shares)
+    name = "source scale" if source.clear else "target scale, first run"
+    one, two = trials.first(name, plain), trials.first("target scale", tilted)
+    start = best([one, two])
+    if start.guess > _REWEIGH and noise <= CLEAR:
+        reweighed = _reweighed(session, grants.last, trials, plain, target)
+        start = trials.clearly_better(reweighed, start)
+        last = start.rule
+    else:  # good, or bad because of noise: more of the same
+        ours = start is one
+        rows, cap, share = (plain_rows, _FLAT, PLAIN) if ours else (tilted_rows, tilt.cap, TILTED)
+        more = tilted_descent(session, grants.last, rows, start.rule, cap, ROUNDS * STEPS)
+        last = _mean(start.rule, more, share / (share + LAST))
+
+    count = shares.slopes + found.spare
+    guess = start.guess
+    if guess > _REWEIGH:
+        levelled = trials.levelled(last, count // _LEVEL)
+        last, guess, count = levelled.rule, levelled.guess, count - count // _LEVEL
+    if guess <= _ANEW:
+        refined = refine(poll, count, last)
+        finals = {"curator": last, "agents": refined, "mean of both": _mean(last, refined, 0.5)}
+    else:
+        finals = {"curator": last, "agents": refine(poll, count, target)}
+    chosen = trials.verdict(finals, (one, two))
+    return Outcome(chosen, tuple(trials.seen), tilt.cap, tilt.overlap)
+
+
+def agents_alone(
+    poll: Poll, shares: AgentShares, columns: Columns, start: LinearRule | None
+) -> Outcome:
+    """Without a curator: agents give the scale, gradients and the certificate.
+
+    Parameters
+    ----------
+    poll : Poll
+    shares : AgentShares
+    columns : Columns
+    start : LinearRule or None
+        A rule of public rows; tested beside the agents' own.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.local.agents import Agents
+    >>> X = np.random.default_rng(0).normal(size=(60_000, 1))
+    >>> columns = Columns("linear", (0, 1), np.zeros(1), np.ones(1))
+    >>> with Agents(X, (X[:, 0] > 0).astype(int)).open(epsilon=2.0) as poll:
+    ...     found = agents_alone(poll, AgentShares.of(60_000, 1), columns, start=None)
+    >>> found.best.name, found.best.guess < 0.15
+    ('agents', True)
+    """
+    shift = ask_shift(poll, shares.moments, columns.origin, columns.unit).cut(0.0)
+    centre, spread = moved(columns.origin, columns.unit, shift)
+    # much narrower than its unit is an atom, say of a 0/1 column, rather than the column
+    spread = np.maximum(spread, _NARROWEST * columns.unit)
+    shape = ask_shape(poll, shares.shape, centre, spread)
+    target = columns.scaled(Law(centre, spread, np.eye(len(spread)), shape))
+    # nobody is asked about pairs or about the curator's rules
+    count = shares.slopes + shares.pairs + 2 * shares.trial
+    finals = {"agents": refine(poll, count, target)}
+    if start is not None:
+        finals["public"] = start
+    trials = Trials(poll, shares)
+    return Outcome(trials.verdict(finals), tuple(trials.seen), _FLAT, not shift.at_the_edge)
+
+
+def _reweighed(
+    session: Session, grant: Grant, trials: Trials, first: LinearRule, target: LinearRule
+) -> list[Any]:
+    """A few rounds of multiplicative weights on target-scaled features: no density is modelled.
+
+    Rows that earlier rules get right weigh less, by a fixed factor each: still a public function
+    of one row, and at most 1.
+    """
+    rules, tested = [first], []
+    for _ in range(ROUNDS):
+        past = tuple(zip(_RATES, rules, strict=False))
+
+        def weight(X: Array, y: Array, past: Any = past) -> Array:
+            right = [rate * (rule.predict_sign(X) == y) for rate, rule in past]
+            return np.asarray(np.exp(-np.sum(right, axis=0)))
+
+        rule = tilted_descent(session, grant, TiltedRows(target, weight), target, _FLAT)
+        rules.append(rule)
+        tested.append(trials.round(rule))
+    return tested
+
+
+def _mean(one: LinearRule, two: LinearRule, part: float) -> LinearRule:
+    return one.with_coefficients(part * one.coefficients + (1 - part) * two.coefficients)

@@ -1,0 +1,161 @@
+"""Noisy sums of clipped private gradients: what every algorithm here has of private rows."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dpadapt.privacy import (
+    EachRow,
+    FilteredGaussian,
+    FilteredMean,
+    Gaussian,
+    Grant,
+    RowMap,
+    RowSum,
+    Session,
+)
+
+from .projection import GradientSpan
+from .queries import ClippedGradients, ProjectedGradients, RowCount
+from .softmax import Array
+
+__all__ = ["NoisyGradients", "gradient_mechanisms", "open_gradients"]
+
+_COUNT_SHARE = 0.1  # mu of a noisy count over mu of all steps: half a percent more noise
+_NAME = "clipped gradients"
+
+
+class NoisyGradients:
+    """Noisy sums of clipped private gradients: the only access to private rows.
+
+    What is released is in units of the clip, so that each step costs the same whatever its clip
+    and its subspace are; both come from public rows and released weights.
+
+    Parameters
+    ----------
+    session : Session
+    cleaning : RowMap
+        Public map of the rows; of unit rows, with their products with public rows beside them if
+        there is a span and it is cheaper.
+    grant : Grant
+        Of what :func:`gradient_mechanisms` names ``steps``.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> rows = Cleaning(radius=1.0, classes=2)
+    >>> private = Private([[1.0], [-1.0]] * 500, [0, 1] * 500)
+    >>> with private.open(epsilon=1.0, delta=1e-5, relation="add-remove") as session:
+    ...     asked = gradient_mechanisms(session, rows, (1, 2), steps=3, sample_size=1000)
+    ...     gradients = NoisyGradients(session, rows, session.plan(**asked).steps)
+    ...     G = gradients(np.zeros((1, 2)), clip=0.5)
+    >>> G.shape, round(gradients.sigma, 1)
+    ((1, 2), 6.5)
+    """
+
+    def __init__(self, session: Session, cleaning: RowMap, grant: Grant) -> None:
+        self._session, self._cleaning, self._grant = session, cleaning, grant
+        self._filtered: Any = None  # the handle of an individual filter
+        if isinstance(grant.mechanism, FilteredGaussian):
+            self._filtered = session.release(grant, session.hide(EachRow(cleaning.radius, _NAME)))
+
+    @property
+    def sigma(self) -> float:
+        """Noise of one step over its clip."""
+        return self._grant.scale
+
+    def __call__(self, W: Array, clip: float) -> Array:
+        """Sum at W, of shape (d, c), with noise of standard deviation ``sigma`` times ``clip``."""
+        query = ClippedGradients(W, clip, self._cleaning, _NAME)
+        return clip * self._release(query)
+
+    def within(self, W: Array, clip: float, span: GradientSpan, *, clip_first: bool) -> Array:
+        """The same, projected on the span of public gradients; noise in that span alone."""
+        query = ProjectedGradients(W, clip, self._cleaning, span, clip_first, _NAME)
+        return clip * span.back(self._release(query))
+
+    def _release(self, query: FilteredMean) -> Array:
+        if self._filtered is not None:
+            return np.asarray(self._filtered.release(query))
+        hidden = self._session.hide(RowSum(query), keep=True)
+        return np.asarray(self._session.release(self._grant, hidden))
+
+
+def gradient_mechanisms(
+    session: Session,
+    cleaning: RowMap,
+    shape: tuple[int, int],
+    steps: int,
+    *,
+    sample_size: float | None,
+    filtered: float | None = None,
+) -> dict[str, Gaussian]:
+    """Plan the sums of all ``steps``, and a noisy count of ``rows`` where no public one is at hand.
+
+    Parameters
+    ----------
+    session : Session
+    cleaning : RowMap
+    shape : (int, int)
+        Of the weights.
+    steps : int
+        T.
+    sample_size : float or None
+        The caller's; under replace-one the number of rows is public anyway.
+    filtered : float, optional
+        The noise is that of ``steps / filtered`` steps; a row takes part until it has paid for so
+        many.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> private, rows = Private([[1.0]] * 9, [0] * 9), Cleaning(radius=1.0, classes=2)
+    >>> with private.open(epsilon=1.0, delta=1e-5, relation="add-remove") as session:
+    ...     list(gradient_mechanisms(session, rows, (1, 2), steps=3, sample_size=None))
+    ['steps', 'rows']
+    """
+    bound = session.sensitivity(RowSum(ClippedGradients(np.zeros(shape), 1.0, cleaning, _NAME)))
+    full = steps if filtered is None else max(1, round(steps / filtered))
+    facts = (_NAME, bound, math.prod(shape), full, 1 / math.sqrt(full))
+    asked: dict[str, Gaussian] = {
+        "steps": Gaussian(*facts) if filtered is None else FilteredGaussian(*facts, releases=steps)
+    }
+    if sample_size is None and session.relation == "add-remove":
+        count = RowSum(RowCount(cleaning))
+        asked["rows"] = Gaussian(count.label, session.sensitivity(count), weight=_COUNT_SHARE)
+    return asked
+
+
+def open_gradients(
+    session: Session, cleaning: RowMap, grants: Any, sample_size: float | None
+) -> tuple[NoisyGradients, float]:
+    """Return noisy gradients, and the public or noisy number of rows that they are divided by.
+
+    Parameters
+    ----------
+    session : Session
+    cleaning : RowMap
+    grants : namespace
+        Of what :func:`gradient_mechanisms` names.
+    sample_size : float or None
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> private, rows = Private([[1.0]] * 9, [0] * 9), Cleaning(radius=1.0, classes=2)
+    >>> with private.open(epsilon=1.0, delta=1e-5) as session:
+    ...     asked = gradient_mechanisms(session, rows, (1, 2), steps=3, sample_size=None)
+    ...     gradients, size = open_gradients(session, rows, session.plan(**asked), None)
+    >>> size
+    9.0
+    """
+    gradients = NoisyGradients(session, cleaning, grants.steps)
+    if sample_size is not None:
+        return gradients, float(sample_size)
+    if session.relation == "replace-one":
+        return gradients, float(max(1, session.n_rows))
+    counted = session.release(grants.rows, session.hide(RowSum(RowCount(cleaning)), keep=True))
+    return gradients, max(1.0, float(counted[0]))

@@ -1,0 +1,363 @@
+r"""What is asked of private rows, each with the proof of how far one row can move it.
+
+Sums of clipped gradients, two matrix products and no gradient of one row. Row i contributes
+:math:`g_i \min(1, \tau / \|g_i\|) / \tau`, of norm at most 1: in units of the clip :math:`\tau`,
+noise of a given scale means the same privacy whatever :math:`\tau` is, and who takes the sum
+multiplies it by the public :math:`\tau` again. And two counts of rows.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from dpadapt.privacy import FilteredMean, RowMap, RowMean
+
+from .projection import GradientSpan
+from .softmax import Array, Rows, lengths, numerators
+
+__all__ = ["ClippedGradients", "Correct", "ProjectedGradients", "RowCount", "rounding_of_pieces"]
+
+_PIECE = 128  # float32 rows that are multiplied at once
+_HUGE = 1e30  # no score of a row of norm 1 overflows in float32
+_CHUNK = 1024  # rows at once, a multiple of the piece: they stay in the processor's cache
+_TOGETHER = 8192  # rows whose clipped sum is projected at once
+
+
+class _Gradients(FilteredMean):
+    """Sums of what rows contribute, each of norm 1 at most; proofs are in the subclasses."""
+
+    magnitude: float = 1.0
+
+    def sensitivity(self, n_rows: int) -> float:
+        """Sensitivity of the mean under replace-one; see the proof in the class."""
+        return 2 * (1 + rounding_of_pieces()) / n_rows
+
+    def kept(self, X: Rows, y: Rows | None, keep: npt.NDArray[np.bool_]) -> Array:
+        """Sum of the contributions of some of the rows; the others stay in their places, as 0."""
+        return self.block(X, np.where(keep, _known_codes(y), -1))
+
+
+@dataclass(frozen=True, eq=False)
+class ClippedGradients(_Gradients):
+    r"""Sum over the private rows of their gradients, clipped, in units of the clip.
+
+    With rows of norm |x_i| and residuals r_i, the sum is X^T diag(s) R, where
+    s_i = (1 - k) / max(tau, |x_i| |r_i|). *Magnitude 1*: the contribution x_i (s_i r_i)^T has norm
+    |x_i| |s_i r_i|, at most 1 - k if computed exactly. Every number in it is computed from the very
+    numbers that are then multiplied: the squares of the two norms, sums of d and of c squares in
+    any order, are off by a factor 1 + (d + 1) u and 1 + (c + 1) u at most, and a dozen further
+    roundings by 1 + u each (u half an ulp of one). k = 2 (d + c + 32) u is twice what all of them
+    can do; squares that underflow change nothing above 1e-16, and the clip is at least 1e-6.
+
+    *Replace-one.* Exactly, the sum moves by |c - c'| <= 2, attained at x' = -x with r' = r. In
+    float64 what rounding adds is the session's business. In float32, rows are multiplied in pieces
+    of 128, which sit at fixed places; the products of two pieces, B = 256 rows, are added up in
+    float32, all others in float64. No number of a row depends on another row, and a product of a
+    piece depends on its rows alone: if one row is replaced, the sums of all other pieces stay the
+    same to the last bit. A term passes through 129 roundings at most, in whatever order a piece
+    is summed, so that (Higham, Accuracy and Stability of Numerical Algorithms, 3.1) entry by entry
+
+        |fl(X^T Q) - X^T Q| <= gamma |X|^T |Q|,    gamma = 129 u / (1 - 129 u),
+
+    hence in the Frobenius norm at most gamma times the sum of |x_i| |q_i| over the two pieces,
+    which is gamma B. This may happen to both neighbours: the sum moves by 2 (1 + gamma B) at most,
+    0.2% more than 2.
+
+    *Add/remove* (float64): a row more or less moves the sum by its own contribution, at most 1.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (d, c)
+        W, public or released.
+    clip : float
+        tau, from 1e-6 to 1e6.
+    cleaning : RowMap
+        Its rows are finite, of norm ``radius`` at most; its labels are codes from 0 to c - 1, or
+        -1 for no class.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning
+    >>> query = ClippedGradients(np.zeros((1, 2)), 0.5, Cleaning(radius=1.0, classes=2))
+    >>> query.block(np.array([[1.0], [0.5]]), np.array([0.0, -1.0])).round(6)
+    array([[-0.707107,  0.707107]])
+    >>> query.magnitude, round(query.sensitivity(100), 3)
+    (1.0, 0.02)
+    """
+
+    weights: Array
+    clip: float
+    cleaning: RowMap
+    label: str = "clipped gradients"
+
+    def __post_init__(self) -> None:
+        if not 1e-6 <= self.clip <= 1e6:
+            raise ValueError(f"clip must lie between 1e-6 and 1e6; got {self.clip!r}.")
+        if np.ndim(self.weights) != 2 or not (np.abs(self.weights) < _HUGE).all():
+            raise ValueError(
+                "weights must be a matrix of finite numbers, none above 1e30: a descent may have "
+                "diverged; take a smaller step."
+            )
+
+    @cached_property
+    def _small(self) -> bool:
+        """Whether no score can be large: a public fact, the same for every row."""
+        return bool(self.cleaning.radius * lengths(self.weights.T).max(initial=0.0) <= 30)
+
+    def shape(self, n_columns: int) -> tuple[int, ...]:
+        """Shape of the weights."""
+        return self.weights.shape
+
+    def block(self, X: Rows, y: Rows | None) -> Array:
+        """Sum of the contributions, in float64."""
+        total = np.zeros(self.weights.shape[::-1])
+        weights, codes = self.weights.astype(X.dtype, copy=False), _known_codes(y)
+        with np.errstate(all="ignore"):  # nothing may be said about a value
+            for chunk in _chunks(len(X)):
+                rows = X[chunk]
+                found, sums = numerators(rows, codes[chunk], weights, small=self._small)
+                found *= self._scales(rows, found, sums)[:, None]
+                _add_product(total, found, rows)
+        return np.ascontiguousarray(total.T)
+
+    def norms(self, X: Rows, y: Rows | None) -> Array:
+        """Bounds on the norms of the rows' contributions, each at most the magnitude."""
+        bounds, codes = np.empty(len(X)), _known_codes(y)
+        underflow = 1e-16 if X.dtype == np.float32 else 1e-150
+        with np.errstate(all="ignore"):
+            for chunk in _chunks(len(X)):
+                A, total = numerators(X[chunk], codes[chunk], self.weights, small=self._small)
+                found = lengths(X[chunk]).astype(float) * lengths(A) / total
+                bounds[chunk] = np.fmin((found + underflow) / self.clip, 1.0)
+        return bounds
+
+    def _scales(self, X: Rows, A: Rows, sums: Rows) -> Rows:
+        """What the numerators are multiplied by: 1 / max(tau, |g|), a hair less, over the sums."""
+        hair = 1 - (sum(self.weights.shape) + 32) * np.finfo(X.dtype).eps
+        norms = lengths(X) * (lengths(A) / sums)
+        scales = hair / (np.maximum(norms, self.clip, dtype=X.dtype) * sums)
+        scales[~np.isfinite(scales)] = 0
+        return np.asarray(scales)
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectedGradients(_Gradients):
+    r"""Sum over the private rows of their gradients in public coordinates, clipped, over the clip.
+
+    *Project, then clip* (default). Row i contributes
+    :math:`m_i \min(1, \tau / \|m_i\|) / \tau` with :math:`m_i = U^T g_i`, that is
+    :math:`m_i = B^T ((\tilde X x_i) \circ (\tilde R r_i))`. Magnitude 1, whatever U is and however
+    :math:`m_i` was rounded: the scale is computed from the very coordinates that are added up, a
+    hair below (:class:`ClippedGradients`). Replace-one: at most 2, attained at
+    :math:`m' = -m`; in float32 pieces of 128 rows are summed, which rounds less than the pairs of
+    pieces of :class:`ClippedGradients`, whose bound serves here too.
+
+    *Clip, then project*. Row i contributes :math:`U^T` of its clipped gradient. As U stretches by
+    at most 1 (:class:`GradientSpan`), magnitude and sensitivity are those of
+    :class:`ClippedGradients`, whose sum is projected, at most N = 8192 rows at a time. Rounding
+    in :math:`U^T` takes such a sum off by N ``span.rounding`` at most, for either neighbour, and
+    one sum alone differs between them: all are divided by 1 + N ``span.rounding``, so that the
+    bound holds as it is.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (d, c)
+    clip : float
+        tau, from 1e-6 to 1e6.
+    cleaning : RowMap
+        Rows of d columns; or of d + n_public columns, if the products with the public rows stand
+        beside them (:class:`~.projection.WithProducts`): they are the same at every step.
+    span : GradientSpan
+    clip_first : bool, default=False
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning
+    >>> X, y, W = np.eye(2), np.array([0.0, 1.0]), np.zeros((2, 2))
+    >>> span = GradientSpan.of(X, y, W)
+    >>> query = ProjectedGradients(W, 0.5, Cleaning(radius=1.0, classes=2), span)
+    >>> span.back(query.block(X, y)).round(4)
+    array([[-0.7071,  0.7071],
+           [ 0.7071, -0.7071]])
+    """
+
+    weights: Array
+    clip: float
+    cleaning: RowMap
+    span: GradientSpan
+    clip_first: bool = False
+    label: str = "projected gradients"
+
+    @cached_property
+    def _clipped(self) -> ClippedGradients:
+        return ClippedGradients(self.weights, self.clip, self.cleaning)
+
+    def __post_init__(self) -> None:
+        _ = self._clipped  # checks weights and clip
+
+    def shape(self, n_columns: int) -> tuple[int, ...]:
+        """The number of coordinates."""
+        return (self.span.rank,)
+
+    def block(self, X: Rows, y: Rows | None) -> Array:
+        """Sum of the contributions, in float64."""
+        total = np.zeros(self.span.rank)
+        if self.clip_first:
+            inner, codes = X[:, : len(self.weights)], _known_codes(y)
+            for start in range(0, len(X), _TOGETHER):
+                part = slice(start, start + _TOGETHER)
+                total += self.span.coordinates(self._clipped.block(inner[part], codes[part]))
+            return np.asarray(total / (1 + _TOGETHER * self.span.rounding))
+        for M, scales in self._each(X, y):
+            step = _PIECE if M.dtype == np.float32 else len(M)
+            for start in range(0, len(M), step):
+                total += scales[start : start + step] @ M[start : start + step]
+        return total
+
+    def norms(self, X: Rows, y: Rows | None) -> Array:
+        """Bounds on the norms of the rows' contributions, each at most the magnitude."""
+        if self.clip_first:
+            return self._clipped.norms(X[:, : len(self.weights)], y)
+        found = [lengths(M * scales[:, None]) for M, scales in self._each(X, y)]
+        bounds = np.concatenate([np.zeros(0), *found]) * (1 + 2 * _slack(self.span.rank, X))
+        return np.fmin(bounds + 1e-16, 1.0)
+
+    def _each(self, X: Rows, y: Rows | None) -> Iterator[tuple[Rows, Rows]]:
+        """Coordinates of the rows' gradients and what they are multiplied by, chunk by chunk."""
+        kind, span, columns = X.dtype, self.span, len(self.weights)
+        public, residual, basis, weights = (
+            a.astype(kind, copy=False)
+            for a in (span.rows.T, span.residuals.T, span.basis, self.weights)
+        )
+        codes, hair = _known_codes(y), 1 - _slack(span.rank, X)
+        for chunk in _chunks(len(X)):
+            with np.errstate(all="ignore"):  # nothing may be said about a value
+                rows, beside = X[chunk, :columns], X[chunk, columns:]
+                A, sums = numerators(rows, codes[chunk], weights)
+                products = A @ residual
+                products *= beside if beside.shape[1] else rows @ public
+                M = products @ basis
+                sizes = lengths(M)
+                M[~np.isfinite(sizes)] = 0
+                scales = hair / (np.maximum(sizes / sums, self.clip, dtype=kind) * sums)
+                scales[~np.isfinite(scales)] = 0
+            yield M, scales
+
+
+class _Count(RowMean):
+    """Number of rows that satisfy something of their own; rows of no class (-1) never do.
+
+    A row counts 1 or 0, whatever the others are. So a row more or less changes the number by 1 at
+    most, and a replaced row too, from 1 to 0: the mean by 1 / n, attained. Sums of ones are exact.
+    """
+
+    magnitude: float = 1.0
+
+    @abstractmethod
+    def counted(self, X: Array, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Whether each row counts."""
+
+    def shape(self, n_columns: int) -> tuple[int, ...]:
+        """One number."""
+        return (1,)
+
+    def block(self, X: Array, y: Array | None) -> Array:
+        """Number of rows of one block that count."""
+        return np.array([float(np.count_nonzero(self.counted(X, _known_codes(y))))])
+
+    def sensitivity(self, n_rows: int) -> float:
+        """Sensitivity of the mean under replace-one; see the proof in the class."""
+        return 1 / n_rows
+
+
+@dataclass(frozen=True, eq=False)
+class RowCount(_Count):
+    """Number of private rows that have a class.
+
+    *Sensitivity 1* under both relations: a row counts once or not at all, attained by a row of a
+    class beside one of none.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning
+    >>> query = RowCount(Cleaning(radius=1.0, classes=2))
+    >>> query.block(np.zeros((3, 2)), np.array([0.0, 1.0, -1.0]))
+    array([2.])
+    """
+
+    cleaning: RowMap
+    label: str = "number of rows"
+
+    def counted(self, X: Array, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Rows of a class."""
+        return np.asarray(codes >= 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Correct(_Count):
+    """Number of private rows that released weights classify correctly.
+
+    *Sensitivity 1* under both relations: a row counts once or not at all, attained by a row and
+    the same row with another label.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning
+    >>> query = Correct(np.eye(2), Cleaning(radius=1.0, classes=2))
+    >>> query.block(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.0, 0.0]))
+    array([1.])
+    """
+
+    weights: Array
+    cleaning: RowMap
+    label: str = "correct rows"
+
+    def counted(self, X: Array, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
+        """Rows whose largest score is that of their class."""
+        scores = X[:, : len(self.weights)] @ self.weights
+        return np.asarray(scores.argmax(axis=1) == codes)
+
+
+def _add_product(total: Array, Q: Rows, X: Rows) -> None:
+    """Add Q^T X to a float64 total; if it is float32, products of 128 rows, two by two."""
+    if X.dtype != np.float32:
+        total += Q.T @ X
+        return
+    first, second = np.empty((2, *total.shape), X.dtype)
+    for start in range(0, len(X), 2 * _PIECE):
+        one, two = (slice(at, at + _PIECE) for at in (start, start + _PIECE))
+        np.matmul(Q[one].T, X[one], out=first)
+        first += np.matmul(Q[two].T, X[two], out=second)  # to float64 half as often: faster
+        total += first
+
+
+def rounding_of_pieces() -> float:
+    """How far float32 takes the sum of two pieces of contributions of norm at most 1, at most.
+
+    Examples
+    --------
+    >>> round(rounding_of_pieces(), 6)
+    0.001968
+    """
+    unit = (_PIECE + 1) * float(np.finfo(np.float32).eps) / 2
+    return 2 * _PIECE * unit / (1 - unit)
+
+
+def _chunks(n_rows: int) -> list[slice]:
+    return [slice(start, start + _CHUNK) for start in range(0, n_rows, _CHUNK)]
+
+
+def _known_codes(y: Rows | None) -> npt.NDArray[np.intp]:
+    if y is None:
+        raise TypeError("gradients need labels: Private(X_private, y_private).")
+    return y.astype(np.intp)
+
+
+def _slack(rank: int, X: Rows) -> float:
+    return float((rank + 32) * np.finfo(X.dtype).eps)

@@ -1,0 +1,374 @@
+r"""Horizon, clip, coordinates and budget shares of the known-noise descent, from public facts only.
+
+For every choice a course adds up what a prediction will be off by, and takes the least:
+
+    shift * (share of it that the horizon leaves)   the guess: ``shift`` = a quarter of the public
+  + noise                                           error, or half the variance of public logits
+  + sampling error of n rows
+  + bias of the clip                                measured by a descent on public rows
+  + error of the level                              regression: noise and bias of its own, wide clip
+
+Nothing here takes a private argument: n and the noise (epsilon, delta) are public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from dpadapt.privacy import shrink_factors
+
+from .horizon import Array, Geometry, mean_of_last, response, shift_shares
+from .queries.gradients import clipped, errors, softmax
+
+__all__ = ["Course", "PublicProblem", "averaged_descent", "choose_course"]
+
+_POWERS = (0.0, 0.5, 1.0)  # of the whitening
+_LEAST_STEPS = 100
+_ROWS = 2000  # public rows that are looked at, at most
+_REHEARSAL = 200  # steps of a descent on public rows, at most
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """Constants of regression, or of classification."""
+
+    shift: float  # in units of the public error, or of the variance of public logits
+    level_share: float  # of the shift that is guessed to be a constant
+    constant: float  # of the geometry
+    horizons: tuple[float, ...]
+    pace: float  # steps for each unit of the horizon
+    clip_weight: float  # of the bias of the clip
+    level_shares: tuple[float, ...]  # of the budget, for the level
+    clips: tuple[float, ...] = ()  # of classification: a row's gradient is sqrt(2) long at most
+
+
+_REGRESSION = _Kind(0.25, 0.5, 1.0, tuple(2.0**p for p in range(-3, 10)), 1.0, 1.0, (0.0, 0.1, 0.3))
+_CLASSIFICATION = _Kind(
+    0.5, 0.25, 0.1, tuple(2.0**p for p in range(-3, 12)), 0.5, 8.0, (0.0,), (0.25, 0.35, 0.5, 0.7)
+)
+_QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # clips of regression
+_LEVEL_QUANTILES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
+_MOST_LOGIT_VARIANCE, _LEAST_LOGIT_VARIANCE = 16.0, 0.25
+_LEAST_ERROR = 1e-3  # root mean square residual, in units of the labels' spread
+
+
+@dataclass(frozen=True)
+class Course:
+    """What will be done; all of it may be published.
+
+    Attributes
+    ----------
+    geometry : Geometry
+    horizon : float
+        tau.
+    steps : int
+        T.
+    clip : float
+        R: bound on the length of one row's gradient.
+    level_share : float
+        f: part of the (squared) budget that goes into the level; 0 for none.
+    level_clip : float
+        Bound on one row's residual in the level.
+    moment : ndarray
+        H: public second moment of the features, which turns coefficients into the energy of their
+        predictions.
+    noise : float
+        Variance of a prediction for noise of variance 1 in every gradient.
+    sampling : float
+        Variance of a prediction from n rows for n = 1.
+    bias : float
+        Energy of what the clip alone moves.
+    outputs : int
+        k: columns of coefficients.
+    expected : float
+        Mean square that a prediction is expected to be off by.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> chosen = choose_course(PublicProblem(X, X[:, 0], np.zeros((3, 1))), n_rows=2000, mu=0.2)
+    >>> chosen.steps >= 100, bool(chosen.clip > 0)
+    (True, True)
+    >>> len(repr(chosen)) < 300
+    True
+    """
+
+    geometry: Geometry = field(repr=False)
+    horizon: float
+    steps: int
+    clip: float
+    level_share: float
+    level_clip: float
+    moment: Array = field(repr=False)
+    noise: float
+    sampling: float
+    bias: float
+    outputs: int
+    expected: float = 0.0
+
+    def shrinkage(self, coefficients: Array, scale: float, n_rows: int) -> float:
+        """James and Stein: part of the move that is more than noise and clip alone would make."""
+        energy = float(np.sum(coefficients * (self.moment @ coefficients)))
+        noise = self.outputs * (self.noise * scale**2 + self.sampling / n_rows + self.bias)
+        return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class PublicProblem:
+    """Public rows, what is to be predicted, and the public model of it.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (m, d)
+        Without a constant column.
+    labels : ndarray of shape (m,)
+        Numbers, or class codes.
+    model : ndarray of shape (d + 1, k)
+        Coefficients of (x, 1); k = 1 for regression, one column for each class else.
+
+    Examples
+    --------
+    >>> PublicProblem(np.eye(2), np.array([1.0, 0.0]), np.zeros((3, 1))).public_error
+    0.5
+    """
+
+    rows: Array
+    labels: npt.NDArray[np.generic]
+    model: Array
+
+    @property
+    def classification(self) -> bool:
+        """Whether there is one column of coefficients for each class."""
+        return self.model.shape[1] > 1
+
+    @property
+    def kind(self) -> _Kind:
+        """Constants of the choice."""
+        return _CLASSIFICATION if self.classification else _REGRESSION
+
+    @cached_property
+    def some(self) -> npt.NDArray[np.int64]:
+        """Places of the public rows that are looked at."""
+        return np.random.default_rng(0).permutation(len(self.rows))[:_ROWS]
+
+    @cached_property
+    def offsets(self) -> Array:
+        """Scores of the public model, on those rows."""
+        rows = self.rows[self.some]
+        return np.asarray(rows @ self.model[:-1] + self.model[-1])
+
+    @cached_property
+    def targets(self) -> Array:
+        """Residuals of the public model, or one-hot classes."""
+        labels = self.labels[self.some]
+        if self.classification:
+            return (labels[:, None] == np.arange(self.model.shape[1])).astype(float)
+        return np.asarray(labels, dtype=float)[:, None] - self.offsets
+
+    @cached_property
+    def public_error(self) -> float:
+        """Mean square residual, or variance of logits (centred over rows and classes)."""
+        if self.classification:
+            logits = self.offsets - self.offsets.mean(axis=1, keepdims=True)
+            variance = float(np.mean((logits - logits.mean(axis=0)) ** 2))
+            return min(max(variance, _LEAST_LOGIT_VARIANCE), _MOST_LOGIT_VARIANCE)
+        labels = np.asarray(self.labels, dtype=float)
+        spread = float(labels.std()) or 1e-6  # labels in a wide range mapped to [-1, 1]
+        return max(float(np.mean(self.targets**2)), (_LEAST_ERROR * spread) ** 2)
+
+    @property
+    def curvature(self) -> float:
+        """Second derivative of the loss: 1, or that of the softmax at uniform probabilities."""
+        k = self.model.shape[1]
+        return (1 - 1 / k) / k if self.classification else 1.0
+
+    @cached_property
+    def sampling_error(self) -> float:
+        """Variance of one row's error, in units of the curvature."""
+        if self.classification:
+            errors = softmax(self.offsets) - self.targets
+            return min(1.0, float(np.mean(errors**2)) / self.curvature)
+        return self.public_error
+
+
+def averaged_descent(
+    gradient: Callable[[Array], Array], shape: tuple[int, int], horizon: float, steps: int
+) -> Array:
+    """Mean of the last half of a descent from 0.
+
+    Parameters
+    ----------
+    gradient : callable
+        Of the coefficients; may be noisy.
+    shape : (int, int)
+        Of the coefficients.
+    horizon : float
+        tau; the step size is tau / T.
+    steps : int
+        T.
+
+    Examples
+    --------
+    >>> averaged_descent(lambda w: w - 1, (1, 1), horizon=50.0, steps=100).round(4)
+    array([[1.]])
+    """
+    return mean_of_last(lambda W: W - horizon / steps * gradient(W), np.zeros(shape), steps)
+
+
+def choose_course(problem: PublicProblem, n_rows: int, mu: float) -> Course:
+    """Best course for n private rows and a budget of mu (Gaussian differential privacy).
+
+    Parameters
+    ----------
+    problem : PublicProblem
+    n_rows : int
+    mu : float
+
+    Examples
+    --------
+    More private rows allow a longer horizon:
+
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> problem = PublicProblem(X, X[:, 0] + X[:, 1] ** 2, np.zeros((3, 1)))
+    >>> choose_course(problem, 100, 0.2).horizon < choose_course(problem, 10_000, 0.2).horizon
+    True
+    """
+    found: tuple[float, Course] | None = None
+    plain = Geometry.of(problem.rows, power=0.0, constant=problem.kind.constant)
+    geometries = [_Candidate(problem, replace(plain, power=power)) for power in _POWERS]
+    choices = [choice for each in geometries for choice in each.choices(n_rows, mu)]
+    for bound, make in sorted(choices, key=lambda choice: choice[0]):
+        if found is not None and bound >= found[0]:
+            break  # the terms that are still to come only add to it
+        extra, chosen = make()
+        if found is None or bound + extra < found[0]:
+            found = bound + extra, chosen
+    assert found is not None
+    return replace(found[1], expected=found[0])
+
+
+class _Candidate:
+    """All choices with one geometry."""
+
+    def __init__(self, problem: PublicProblem, geometry: Geometry) -> None:
+        self.problem, self.kind, self.geometry = problem, problem.kind, geometry
+        features = self.geometry.features(problem.rows[problem.some])
+        self.lengths = np.linalg.norm(features, axis=1)
+        self.weight = shrink_factors(self.lengths, 1.0)
+        self.rows, self.features = features * self.weight[:, None], features
+        self.short = np.minimum(self.lengths, 1.0)
+        self.moment = features.T @ features / len(features)
+        self._rehearsals: dict[tuple[float, float | None], Array] = {}
+
+    def choices(
+        self, n_rows: int, mu: float
+    ) -> Iterator[tuple[float, Callable[[], tuple[float, Course]]]]:
+        """Pairs of a lower bound on the error, and a function that adds what the bound lacks."""
+        kind, problem = self.kind, self.problem
+        values, vectors = np.linalg.eigh(self.rows.T @ self.rows / len(self.rows))
+        curvature = np.maximum(values, 0.0) * problem.curvature
+        energy = np.einsum("ji,jk,ki->i", vectors, self.moment, vectors)
+        shift = shift_shares(self.geometry, self.moment, vectors, kind.level_share)
+        for horizon in kind.horizons:
+            steps = max(_LEAST_STEPS, int(np.ceil(horizon * kind.pace)))
+            known = response(curvature, horizon, steps)
+            left = float(shift @ known.unlearned**2)
+            noise = float(energy @ known.noise)
+            learned = (1 - known.unlearned) ** 2 / np.maximum(curvature, 1e-9)
+            sampling = float(energy @ learned) * problem.sampling_error
+            for clip in self._clips():
+                for share in kind.level_shares:
+                    scale = 2 * clip * np.sqrt(steps / (1 - share)) / (n_rows * mu)
+                    bound = kind.shift * problem.public_error * left
+                    bound += noise * scale**2 + sampling / n_rows
+                    chosen = (horizon, steps, clip, share, noise, sampling)
+                    yield bound, lambda chosen=chosen: self._finish(n_rows, mu, *chosen)  # type: ignore[misc]
+
+    def _clips(self) -> Array:
+        if self.problem.classification:
+            return np.array(self.kind.clips)
+        sizes = self.short * self.weight * np.abs(self.problem.targets[:, 0])
+        least = _LEAST_ERROR * np.sqrt(self.problem.public_error)
+        return np.unique(np.maximum(np.quantile(sizes, _QUANTILES), least))
+
+    def _rehearse(self, horizon: float, clip: float | None) -> Array:
+        """Scores on public rows after a descent on them without noise."""
+        if (horizon, clip) not in self._rehearsals:
+            self._rehearsals[horizon, clip] = self._rehearsal(horizon, clip)
+        return self._rehearsals[horizon, clip]
+
+    def _rehearsal(self, horizon: float, clip: float | None) -> Array:
+        problem, rows = self.problem, self.rows
+        offsets = problem.offsets if problem.classification else None
+        targets = problem.targets
+        if offsets is None:
+            targets = targets * self.weight[:, None]
+
+        def gradient(W: Array) -> Array:
+            error = errors(rows @ W, offsets, targets)
+            if clip is not None:
+                error = clipped(error, self.short, clip)
+            return np.asarray(rows.T @ error / len(rows))
+
+        pace = self.kind.pace
+        steps = int(np.clip(np.ceil(horizon * pace), 20, _REHEARSAL))
+        reach = min(horizon, steps / (0.8 * pace))  # no step beyond what is stable
+        W = averaged_descent(gradient, (rows.shape[1], problem.model.shape[1]), reach, steps)
+        return np.asarray((rows if problem.classification else self.features) @ W)
+
+    def _finish(
+        self,
+        n_rows: int,
+        mu: float,
+        horizon: float,
+        steps: int,
+        clip: float,
+        share: float,
+        noise: float,
+        sampling: float,
+    ) -> tuple[float, Course]:
+        problem, level_clip = self.problem, 0.0
+        if problem.classification:
+            drift = self._rehearse(horizon, clip) - self._rehearse(horizon, None)
+            bias = float(np.mean((drift - drift.mean(axis=1, keepdims=True)) ** 2))
+            level_error = 0.0
+        else:
+            residual = problem.targets[:, 0] - self._rehearse(horizon, clip)[:, 0]
+            level_error = 0.0
+            if share > 0:
+                residual = residual - residual.mean()
+                level_error, level_clip = _level(residual, n_rows * mu * np.sqrt(share))
+            bias = max(0.0, float(np.mean(residual**2)) - problem.public_error)
+        chosen = Course(
+            self.geometry,
+            horizon,
+            steps,
+            clip,
+            share,
+            level_clip,
+            self.moment,
+            noise,
+            sampling,
+            bias,
+            problem.model.shape[1],
+        )
+        return self.kind.clip_weight * bias + level_error, chosen
+
+
+def _level(residual: Array, precision: float) -> tuple[float, float]:
+    """Error and clip of the level: noise of (2 clip / precision)^2, squared bias of the clip."""
+    sizes = np.abs(residual)
+
+    def error(clip: float) -> float:
+        bias = float(np.mean(residual - np.clip(residual, -clip, clip)))
+        return (2 * clip / precision) ** 2 + bias**2
+
+    clips = np.quantile(sizes, _LEVEL_QUANTILES)
+    least = max(float(sizes.max()) * 1e-3, 1e-300)
+    best = min((max(float(clip), least) for clip in clips), key=error)
+    return error(best), best

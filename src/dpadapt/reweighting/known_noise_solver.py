@@ -1,0 +1,86 @@
+"""Solver "known-noise" of both estimators, and the model of the public rows alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dpadapt._constraints import Count, Flag, Null, Table
+from dpadapt._strategy import Strategy
+from dpadapt.privacy import Session
+
+from ._problems import Certification, ClassificationProblem, LinearModel, RegressionProblem
+from ._units import descent_cleaning, descent_units, wide_labels
+from .known_noise import KnownNoiseDescent
+
+__all__ = ["KnownNoise"]
+
+_CERTIFICATE_ALPHA = 0.5
+
+
+@dataclass(frozen=True)
+class KnownNoise(Strategy):
+    """Descend from the public model on the private loss, as far as the known noise allows.
+
+    Parameters
+    ----------
+    shrink : bool, default=True
+        Shrink to the public model what moved no farther than noise would have moved it. False
+        learns more where a shift is known to exist, and does harm where none is.
+    steps : int, optional
+        Of a network (default 100); a linear model chooses its own number from public facts.
+
+    Examples
+    --------
+    >>> KnownNoise(shrink=False)
+    KnownNoise(shrink=False, steps=None)
+    """
+
+    shrink: bool = True
+    steps: int | None = None
+
+    told: ClassVar[str] = "noisy gradient descent from the model of the public rows"
+    certifiable: ClassVar[bool] = True
+    _constraints: ClassVar[Table] = {"shrink": [Flag()], "steps": [Count(), Null()]}
+
+    def regress(self, problem: RegressionProblem, session: Session) -> LinearModel:
+        """Coefficients for the private population."""
+        reach = problem.label_range or wide_labels(problem.labels)
+        units = descent_units(problem.X, reach)
+        cleaning = descent_cleaning(units, problem.X, label_range=reach, unit_labels=True)
+        rows, labels = units.rows(problem.X), units.labels(problem.labels)
+        run = KnownNoiseDescent(rows, labels, shrink=self.shrink).begin(session, cleaning)
+        certification = Certification.of(problem, session, run.mechanisms, _CERTIFICATE_ALPHA)
+        grants = session.plan(**run.mechanisms, **certification.mechanisms)
+        found = run.release(session, grants)
+        slopes, constants = units.linear(found.coefficients)
+        certificate = None
+        if problem.certificate:
+            w = problem.paper.units.inverse(slopes, constants)[:, 0]
+            certificate = certification.release(session, grants, w)
+        return LinearModel(slopes, constants, found.share, found.course, certificate=certificate)
+
+    def classify(self, problem: ClassificationProblem, session: Session) -> LinearModel:
+        """Coefficients for the private population."""
+        units, k = descent_units(problem.X), problem.classes
+        descent = KnownNoiseDescent(units.rows(problem.X), problem.labels, k, shrink=self.shrink)
+        found = descent.fit(session, descent_cleaning(units, problem.X, classes=k))
+        return LinearModel(*units.linear(found.coefficients), found.share, found.course)
+
+    def of_network(self) -> dict[str, Any]:
+        """Arguments of a network's adaptation."""
+        return {"solver": "known-noise", "steps": self.steps, "shrink": self.shrink}
+
+
+def public_regression(problem: RegressionProblem) -> LinearModel:
+    """The ridge regression of the public rows."""
+    units = descent_units(problem.X, wide_labels(problem.labels))
+    model = KnownNoiseDescent(units.rows(problem.X), units.labels(problem.labels)).model
+    return LinearModel(*units.linear(model), share=0.0)
+
+
+def public_classification(problem: ClassificationProblem) -> LinearModel:
+    """The logistic regression of the public rows."""
+    units = descent_units(problem.X)
+    model = KnownNoiseDescent(units.rows(problem.X), problem.labels, problem.classes).model
+    return LinearModel(*units.linear(model), share=0.0)
