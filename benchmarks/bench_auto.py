@@ -1,0 +1,313 @@
+"""AutoRegressor and AutoClassifier on the peers' tasks: error beside the start, peers and oracles.
+
+    DPADAPT_PEERS=<folder of the peers' scripts> python benchmarks/bench_auto.py --tasks r3_wind
+    ... --tasks r3_wind r2_gas20 --picture gaps.png --out errors.csv
+    ... --tasks r3_wind --ablation      # regression: each piece switched off alone
+    ... --tasks r3_wind --halves        # no shift: random halves of the public rows
+    python benchmarks/bench_auto.py --time      # where the time of a large fit goes
+
+Error on held-out private rows (mean square error in public label units, or error rate), mean over
+splits that are other than the peers' own; delta 1e-6, replace-one. "start" is the public stack,
+which reads no private row. Oracles are not private: linear models and boosted trees on private or
+on all rows, the better of the two samples. Tasks whose data or packages are missing are skipped.
+The public side is the same in all splits, and is fitted once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import pandas as pd
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from dpadapt import (
+    AutoClassifier,
+    AutoRegressor,
+    Private,
+    ReweightingClassifier,
+    ReweightingRegressor,
+)
+from dpadapt.auto import regression_step
+from dpadapt.auto.experts import fit_expert
+from dpadapt.baselines import (
+    AdaSSPClassifier,
+    AdaSSPRegressor,
+    NoisyGradientClassifier,
+    NoisyGradientRegressor,
+    PublicOnlyClassifier,
+    PublicOnlyRegressor,
+)
+
+DELTA, FIRST_SPLIT, MOST_PUBLIC = 1e-6, 4711, 12_000
+TEST_SHARE, MOST_TEST, MOST_PRIVATE = 0.3, 5000, 10_000
+KINDS = {
+    "reg": {
+        "auto": AutoRegressor,
+        "default": ReweightingRegressor,
+        "finetune": partial(NoisyGradientRegressor, start="public"),
+        "adassp": partial(AdaSSPRegressor, residual=True),
+        "linear": PublicOnlyRegressor,
+        "trees": partial(HistGradientBoostingRegressor, random_state=0),
+    },
+    "cls": {
+        "auto": AutoClassifier,
+        "default": ReweightingClassifier,
+        "finetune": partial(NoisyGradientClassifier, start="public"),
+        "adassp": partial(AdaSSPClassifier, residual=True),
+        "linear": PublicOnlyClassifier,
+        "trees": partial(HistGradientBoostingClassifier, random_state=0),
+    },
+}
+
+
+WHOLE = regression_step._Step
+PRIVATE = ("auto", "default", "finetune", "adassp")
+PUBLIC = ("linear", "trees", "start", "oracle linear", "oracle trees")
+
+
+def without(name: str) -> type:
+    """The private step of regression without one release, whose share goes to the descent."""
+
+    class Step(WHOLE):
+        def __init__(self, facts, looks):
+            super().__init__(facts, looks)
+            self.shares["descent"] += self.shares.pop(name)
+
+    def skip(self) -> None:
+        if name == "scores":
+            self.on_scores = np.zeros(self.experts)
+        if name == "scale":
+            self.before = 1.0
+        if name == "level":
+            self.level *= 0.25 / (0.25 + self.level_noise / self.clip**2)
+        if name == "errors":
+            self.clip, self.middle = self.facts.mad, 0.0
+
+    setattr(Step, PIECES[name], skip)
+    return Step
+
+
+PIECES = {
+    "errors": "see_errors",
+    "mean": "find_mean",
+    "scores": "correct_scores",
+    "scale": "measure_errors",
+    "level": "find_level",
+}
+
+
+def load(name: str) -> dict | None:
+    """A task, or None where its data or a package is missing."""
+    folder = os.environ.get("DPADAPT_PEERS")
+    if not folder or not (Path(folder) / "tasks.py").exists():
+        sys.exit("Set DPADAPT_PEERS to the folder with the peers' tasks.py.")
+    sys.path.insert(0, folder)
+    import tasks
+
+    try:
+        task = tasks.TASKS[name]()
+    except (ImportError, OSError) as error:
+        print(f"{name}: skipped, {error}", flush=True)
+        return None
+    rows = np.arange(len(task["ys"]))
+    if len(rows) > MOST_PUBLIC:
+        rows = np.sort(np.random.default_rng(0).choice(len(rows), MOST_PUBLIC, replace=False))
+    X, T = task["Xs"][rows, :-1], task["Xt"][:, :-1]  # the last column is a constant
+    return {"kind": task["kind"], "X": X, "y": task["ys"][rows], "T": T, "t": task["yt"]}
+
+
+def halves(task: dict) -> dict:
+    """Random halves of the public rows, as public and private: no shift at all."""
+    order = np.random.default_rng(FIRST_SPLIT).permutation(len(task["y"]))
+    one, two = np.sort(order[: len(order) // 2]), order[len(order) // 2 :]
+    X, y = task["X"], task["y"]
+    return {"kind": task["kind"], "X": X[one], "y": y[one], "T": X[two], "t": y[two]}
+
+
+def splits(rows: int, count: int):
+    """Private training rows, at most 10,000 in random order, and test rows."""
+    size = min(MOST_TEST, round(TEST_SHARE * rows))
+    for split in range(count):
+        order = np.random.default_rng([FIRST_SPLIT, split]).permutation(rows)
+        yield split, order[size : size + MOST_PRIVATE], order[:size]
+
+
+def error(kind: str, model, X, y) -> float:
+    answers = model.predict(X)
+    return float(np.mean((answers - y) ** 2 if kind == "reg" else answers != y))
+
+
+def oracles(task: dict, rows, test) -> dict[str, float]:
+    """Non-private models of both kinds, on private and on all rows."""
+    X, y, T, t = (task[name] for name in ("X", "y", "T", "t"))
+    samples = [(T[rows], t[rows]), (np.vstack([X, T[rows]]), np.concatenate([y, t[rows]]))]
+    found = {}
+    for name in ("linear", "trees"):
+        models = [KINDS[task["kind"]][name]().fit(*sample) for sample in samples]
+        errors = [error(task["kind"], model, T[test], t[test]) for model in models]
+        found[f"oracle {name}"] = min(errors)
+    return found
+
+
+def fits_once(kind: type, X, y) -> type:
+    """The estimator with its public side fitted already."""
+    facts = kind(epsilon=1.0, delta=DELTA).public_facts(X, y)
+    return type(kind.__name__, (kind,), {"_facts": lambda self, problem: facts})
+
+
+def measure(name: str, given: argparse.Namespace):
+    """One line for each split, size, epsilon, draw and method."""
+    task = load(name)
+    if task is None:
+        return
+    task = halves(task) if given.halves else task
+    kinds, kind = dict(KINDS[task["kind"]]), task["kind"]
+    ablation = given.ablation and kind == "reg"
+    X, y, T, t = (task[each] for each in ("X", "y", "T", "t"))
+    began = time.process_time()
+    public = {each: kinds[each]().fit(X, y) for each in ("linear", "trees")}
+    plain = time.process_time() - began
+    kinds["auto"] = fits_once(kinds["auto"], X, y)
+    seconds = time.process_time() - began - plain
+    public["start"] = kinds["auto"](epsilon=1.0, delta=DELTA).fit(X, y)
+    print(f"{name}: {len(y)} public rows, public side {seconds:.1f} s of CPU", flush=True)
+    for split, pool, test in splits(len(t), given.splits):
+        for size in given.sizes:
+            if size != "all" and int(size) >= len(pool):
+                continue
+            rows = pool if size == "all" else pool[: int(size)]
+            known = {each: error(kind, model, T[test], t[test]) for each, model in public.items()}
+            known |= oracles(task, rows, test)
+            fact = {"task": name, "size": size, "n": len(rows), "split": split}
+            yield from ({**fact, "method": each, "error": value} for each, value in known.items())
+            sample = Private(T[rows], t[rows])
+            for epsilon in given.epsilons:
+                for draw in range(given.draws):
+                    for each, make, step in methods(kinds, given.methods, ablation):
+                        regression_step._Step = step
+                        began = time.process_time()
+                        model = make(
+                            epsilon=epsilon, delta=DELTA, noise="seeded", random_state=draw
+                        )
+                        model.fit(X, y, private=sample)
+                        line = {"method": each, "epsilon": epsilon, "draw": draw}
+                        line["seconds"] = time.process_time() - began
+                        yield {**fact, **line, "error": error(kind, model, T[test], t[test])}
+
+
+def methods(kinds: dict, asked, ablation: bool):
+    """Name, estimator and private step of what is compared."""
+    if ablation:
+        pieces = [(f"no {each}", kinds["auto"], without(each)) for each in PIECES]
+        return [("auto", kinds["auto"], WHOLE), *pieces]
+    return [(each, kinds[each], WHOLE) for each in asked]
+
+
+def gap(errors: pd.Series, value: float) -> float:
+    """Percent of the way from the public linear model to the linear oracle."""
+    return 100 * (errors["linear"] - value) / (errors["linear"] - errors["oracle linear"])
+
+
+def show(lines: pd.DataFrame) -> None:
+    """One row for each task and size; private methods at each epsilon."""
+    told = " / ".join(f"{e:g}" for e in sorted(lines.epsilon.dropna().unique()))
+    private = [each for each in lines.method.unique() if each not in PUBLIC]
+    print(f"\nPrivate methods at epsilon {told}.\n")
+    print("| task | n | " + " | ".join((*PUBLIC, *private, "gap closed by auto, %")) + " |")
+    print("|---" * (3 + len(PUBLIC) + len(private)) + "|")
+    for (name, size), part in lines.groupby(["task", "size"], sort=False):
+        by = part.groupby("method").error.mean()
+        cells = [f"{by[each]:.4f}" for each in PUBLIC]
+        for each in private:
+            found = part[part.method == each].groupby("epsilon").error.mean()
+            cells.append(" / ".join(f"{value:.4f}" for value in found))
+        auto = part[part.method == "auto"].groupby("epsilon").error.mean()
+        cells.append(" / ".join(f"{gap(by, value):.0f}" for value in auto))
+        print(f"| {name} | {part.n.max() if size == 'all' else size} | {' | '.join(cells)} |")
+
+
+def draw(lines: pd.DataFrame, path: Path) -> None:
+    """Gap closed against epsilon, a line for each task and size."""
+    from dpadapt.report.figures import blank, set_title
+
+    figure, axes = blank(7, 4.5)
+    for (name, size), part in lines.groupby(["task", "size"], sort=False):
+        by = part.groupby("method").error.mean()
+        auto = part[part.method == "auto"].groupby("epsilon").error.mean()
+        style = "-" if size == "all" else "--"
+        shown = [np.clip(gap(by, value), -100, 200) for value in auto]
+        axes.plot(auto.index, shown, style, marker="o", label=f"{name}, n = {size}")
+    axes.set_xscale("log", base=2)
+    axes.set_xlabel("epsilon")
+    axes.axhline(100, color="grey", linewidth=0.8)
+    axes.axhline(0, color="grey", linewidth=0.8)
+    axes.legend(fontsize=6, ncols=2)
+    set_title(axes, "Gap from public linear to the linear oracle, % closed")
+    figure.savefig(path, dpi=110)
+
+
+def show_time(public: int = 30_000, private: int = 10_000, columns: int = 50) -> None:
+    """Where the time of a large fit goes, in fits of boosted trees to the public rows."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(public + private, columns))
+    labels = rows @ rng.normal(size=columns) + 3 * np.sin(2 * rows[:, 0]) + rows[:, 1] * rows[:, 2]
+    labels += rng.normal(size=len(labels))
+    X, y, T, t = rows[:public], labels[:public], rows[public:], labels[public:] + 1
+
+    def timed(what: str, run, unit: float = 0.0) -> float:
+        began = time.process_time()
+        run()
+        seconds = time.process_time() - began
+        print(f"{what:28s} {seconds:6.2f} s {seconds / (unit or seconds):5.1f}", flush=True)
+        return seconds
+
+    unit = timed("one fit of boosted trees", lambda: KINDS["reg"]["trees"]().fit(X, y))
+    for each in ("linear", "trees", "fourier", "linear+trees"):
+        timed(f"expert {each}", partial(fit_expert, each, X, y), unit)
+    model = AutoRegressor(epsilon=1.0, delta=DELTA)
+    timed("public side", lambda: model.public_facts(X, y), unit)
+    timed("whole fit", lambda: model.fit(X, y, private=Private(T, t)), unit)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--tasks", nargs="+", default=[])
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.25, 0.5, 1.0, 4.0])
+    parser.add_argument("--sizes", nargs="+", default=["500", "all"])
+    parser.add_argument("--methods", nargs="+", choices=PRIVATE, default=PRIVATE)
+    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--halves", action="store_true", help="no shift: halves of public rows")
+    parser.add_argument("--ablation", action="store_true", help="each piece switched off alone")
+    parser.add_argument("--time", action="store_true", help="where the time of a large fit goes")
+    parser.add_argument("--out", type=Path, help="also write every error to this CSV file")
+    parser.add_argument("--picture", type=Path, help="also draw gap closed against epsilon")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if given.time:
+        show_time()
+    found: list[dict] = []
+    for name in given.tasks:
+        found += measure(name, given)
+        if given.out is not None:
+            pd.DataFrame(found).to_csv(given.out, index=False)
+    if found:
+        show(pd.DataFrame(found))
+        if given.picture is not None:
+            draw(pd.DataFrame(found), given.picture)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""What both estimators share: tables as they are, public facts, a story in plain sentences."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils import check_X_y
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from dpadapt._checks import check_private
+from dpadapt._constraints import Like, Null, Table
+from dpadapt._story import Fact, Story, class_facts
+from dpadapt.base import PrivateEstimator, Problem, labelled, read_public
+from dpadapt.privacy import Private, Session
+
+from .reading import Reader
+from .trees import Array
+
+__all__ = ["AutoEstimator"]
+
+_LARGEST = 1e100  # number in public rows or labels
+
+
+@dataclass(frozen=True, eq=False)
+class AutoProblem(Problem):
+    """Public rows, the table that they come from, and the user's groups of them."""
+
+    table: Any = None
+    reader: Reader | None = None
+    groups: Any = None
+    note: str = ""
+
+
+class AutoEstimator(PrivateEstimator):
+    """The fit of both estimators: public experts, their stack, the private step from there."""
+
+    experts: Sequence[Any] | None
+    classes: Sequence[Any] | None
+
+    _constraints: ClassVar[Table] = {
+        "experts": [Like("be a list of experts, as in ['linear', 'trees']", "__iter__"), Null()]
+    }
+
+    def fit(self, X: Any, y: Any, *, private: Private | None = None, groups: Any = None) -> Self:
+        """Fit to public labelled rows and private ones.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (m, d)
+            Public rows. In a frame, cells may be texts, categories or missing.
+        y : array-like of shape (m,)
+            Public labels.
+        private : Private, optional
+            Private rows with the same columns, and their labels. Without labels, or without
+            private rows, the model is the public one and costs nothing.
+        groups : array-like of shape (m,), optional
+            Sub-populations of the public rows (sites, batches, years): experts are tried on those
+            that they have not seen, which rehearses the shift.
+
+        Returns
+        -------
+        object
+            Itself, fitted.
+        """
+        return self._fit(X, y, private, groups=groups)
+
+    def _read(self, X: Any, y: Any, private: Any, *, groups: Any = None) -> AutoProblem:
+        note = self._why_public(private)
+        if not hasattr(X, "iloc"):
+            plain = read_public(self, X, y)
+            rows = np.ascontiguousarray(plain.X)  # axes keep their signs, whatever the layout was
+            return AutoProblem(rows, plain.labels, plain.names, None, Reader(), groups, note)
+        validate_data(self, X, skip_check_array=True)
+        reader = Reader.of(X)
+        numeric = not self._classifies
+        rows, labels = check_X_y(reader.rows(X), y, dtype=np.float64, y_numeric=numeric)
+        plain = labelled(self, rows, labels)
+        return AutoProblem(rows, plain.labels, plain.names, X, reader, groups, note)
+
+    def _sample(self, problem: AutoProblem, private: Any) -> Private | None:
+        if private is not None:
+            check_private(private)
+        if problem.note:
+            return None
+        if problem.table is None or problem.reader is None:
+            return super()._sample(problem, private)
+        sample = problem.reader.private(problem.table, private)
+        return sample if problem.names is None else sample.encode(problem.names)
+
+    def _why_public(self, private: Any) -> str:
+        """Why private rows are not used; nothing if they are."""
+        if private is None:
+            return "There were no private rows, so this is the public model. It cost nothing."
+        check_private(private)
+        if private.n_rows == 0:
+            return "The private table has no rows, so this is the public model. It cost nothing."
+        if not private.labelled:
+            return (
+                "The private rows have no labels. Nothing is learned from them: this is the public "
+                "model, and it cost nothing. Give labels, or try DiscrepancyRegressor."
+            )
+        return ""
+
+    @property
+    @abstractmethod
+    def _classifies(self) -> bool:
+        """Whether labels are classes."""
+
+    @abstractmethod
+    def _facts(self, problem: AutoProblem) -> Any:
+        """Fit the experts and their stack to public rows."""
+
+    @abstractmethod
+    def _step(self, facts: Any, session: Session) -> tuple[Any, tuple[str, ...]]:
+        """Take the private step; return what it found, and what was done in sentences."""
+
+    def public_facts(self, X: Any, y: Any, *, groups: Any = None) -> Any:
+        """Everything that is computed from public rows before private ones are read.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (m, d)
+        y : array-like of shape (m,)
+        groups : array-like of shape (m,), optional
+        """
+        return self._facts(self._read(X, y, None, groups=groups))
+
+    def _solve(self, problem: AutoProblem, session: Session | None) -> dict[str, Any]:
+        if session is not None:
+            check_units(problem)
+        facts = self._facts(problem)
+        model = deepcopy(facts.model)  # an expert of somebody's own may keep what it is given
+        found: Any = None
+        told: tuple[str, ...] = (problem.note,)
+        if session is not None:
+            found, told = self._step(facts, session)
+        return {
+            "public_model_": model,
+            **self._kept(facts, found),
+            "explain_": (*self._public_sentences(problem, facts), *told),
+        }
+
+    def _kept(self, facts: Any, found: Any) -> dict[str, Any]:
+        """Fitted attributes of what the private step found; ``found`` is None without it."""
+        return {"adapted_": found}
+
+    def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
+        pairs = zip(self._expert_names(), facts.model.weights, strict=True)
+        parts = ", ".join(f"{name} {weight:.2f}" for name, weight in pairs)
+        told = [f"The public model is a stack of experts on {len(problem.X)} rows: {parts}."]
+        constant = int((facts.model.low == facts.model.high).sum())
+        if constant:
+            told.append(
+                f"{constant} column{'s are' if constant > 1 else ' is'} constant in public rows, "
+                "which say nothing about it, and is left out."
+            )
+        return tuple(told)
+
+    def _expert_names(self) -> list[str]:
+        return [each if isinstance(each, str) else type(each).__name__ for each in self._kinds]
+
+    @property
+    def _kinds(self) -> Sequence[Any]:
+        """Experts by name or as they were given."""
+        raise NotImplementedError
+
+    def _rows(self, X: Any) -> Array:
+        """Rows to predict for, as numbers, with their columns cut."""
+        check_is_fitted(self, "public_model_")
+        model = self.public_model_
+        if model.reader.transformer is None:
+            rows = validate_data(self, X, dtype=np.float64, reset=False)
+        else:
+            validate_data(self, X, skip_check_array=True, reset=False)
+            rows = model.reader.rows(X)
+        return model.rows(rows)
+
+    def _story(self) -> Story:
+        weights = ", ".join(f"{weight:.2f}" for weight in self.public_model_.weights)
+        facts = (Fact("experts", weights, "weights of the public models in the start"),)
+        reads = bool(self.guarantee_.events)
+        return Story(" ".join(self.explain_), (*facts, *class_facts(self)), reads_labels=reads)
+
+
+def check_units(problem: Problem) -> None:
+    """Refuse units in which squares overflow or underflow, before anything is paid for.
+
+    Examples
+    --------
+    >>> check_units(Problem(np.ones((3, 1)), np.arange(3.0)))
+    >>> check_units(Problem(np.ones((3, 1)), 1e-160 * np.arange(3.0)))
+    Traceback (most recent call last):
+        ...
+    ValueError: y must be in units in which no number is above 1e+100, and the largest less the \
+smallest is 0 or at least 1e-100; multiply it by a constant.
+    """
+    columns = {"y": problem.labels[:, None], "X": problem.X}
+    for name, values in columns.items():
+        spread = np.ptp(values, axis=0)
+        if np.abs(values).max() > _LARGEST or ((spread > 0) & (spread < 1 / _LARGEST)).any():
+            raise ValueError(
+                f"{name} must be in units in which no number is above {_LARGEST:g}, and the "
+                f"largest less the smallest is 0 or at least {1 / _LARGEST:g}; multiply it by a "
+                "constant."
+            )

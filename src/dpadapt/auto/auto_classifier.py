@@ -1,0 +1,217 @@
+"""The best private classification that two tables allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadapt._constraints import Instance, Null, OneOf, Table
+from dpadapt._linear import ScoreClassifier, probabilities_of
+from dpadapt.privacy import Session
+
+from ._estimator import AutoEstimator, AutoProblem
+from .classification_few import FEW, FewFacts, adapt_few, few_facts
+from .classification_step import ClassFacts, adapt_classes
+from .classification_weights import weights_of_classes
+from .experts import CLASSIFICATION, cross_fit, expert_kinds, fit_expert
+from .folds import class_block_folds, cluster_folds, group_folds
+from .public_model import PublicModel, class_weights, log_loss
+
+__all__ = ["AutoClassifier"]
+
+_MOST_UNLIKE = 2.0
+
+
+class AutoClassifier(AutoEstimator, ScoreClassifier):
+    """Classification for a private domain that chooses its method itself, from two tables.
+
+    Public experts (logistic regression, boosted trees) are fitted to the public rows and stacked;
+    that costs nothing. A look tells how often they are wrong on private rows; then one private
+    descent on [logits of the experts, columns] leads as far as the known noise allows. With fewer
+    than 300 public rows, and no experts given, it is AdaMix that starts and descends.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The privacy budget of one fit. No default: it is a decision.
+    experts : list of str or estimator, optional
+        Of "linear", "trees", and models with ``fit`` and ``predict_proba``; one that is fitted
+        already is used as it is. By default those two, and with fewer than 300 public rows none.
+    class_weight : {"balanced"}, dict or None, default=None
+        What a mistake costs, class by class: the class of the largest weight times probability is
+        predicted. "balanced" is one over the share of *public* rows, so that no class is forgotten
+        because it is rare. It changes ``predict`` and ``decision_function``; ``predict_proba``
+        stays what it is, and nothing private is read for it.
+    classes : sequence, optional
+        All class labels, where the public labels do not have them all. A private row of another
+        class is left out, and nothing tells that it was there.
+    noise : {"secure", "seeded"}, default="secure"
+        Not "exact": a purse is proved for continuous noise.
+    random_state : int, RandomState or None, default=None
+        The seed, for ``noise="seeded"`` only.
+    ledger : Account, optional
+        The durable budget to charge before anything is released.
+    verbose : int, default=0
+        Above 0, a progress bar while private rows are read.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+    public_model_ : PublicModel
+        The start: a stack of the experts, with a ``predict`` of its own.
+    adapted_ : Scores, DirectionScores or None
+        Scores of the classes after the private step.
+    class_weights_ : ndarray of shape (k,)
+        What a mistake costs, from ``class_weight``.
+    explain_ : tuple of str
+        What was done, and what each release cost, in sentences.
+    guarantee_ : Guarantee
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    See Also
+    --------
+    dpadapt.ReweightingClassifier : linear models, with options of their own.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dpadapt import Private
+    >>> rng = np.random.default_rng(0)
+    >>> def people(n, at):
+    ...     towns = rng.choice(["A", "B"], n)
+    ...     table = pd.DataFrame({"age": rng.integers(20, 60, n), "town": towns})
+    ...     return table, np.where(table["age"] + rng.normal(size=n) > at, "yes", "no")
+    >>> (X, y), (T, t) = people(400, at=40), people(3000, at=35)
+    >>> model = AutoClassifier(epsilon=1.0, delta=1e-6, experts=["linear"])
+    >>> model = model.fit(X, y, private=Private(T, t))
+    >>> bool(model.score(T, t) > np.mean(model.public_model_.predict(T) == t))
+    True
+    """
+
+    _constraints: ClassVar[Table] = {
+        "class_weight": [
+            OneOf("balanced"),
+            Instance(dict, advice="A dict goes from classes to weights, as in {'yes': 5.0}."),
+            Null(),
+        ]
+    }
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        experts: Sequence[Any] | None = None,
+        class_weight: Any = None,
+        classes: Sequence[Any] | None = None,
+        noise: str = "secure",
+        random_state: Any = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.experts = experts
+        self.class_weight = class_weight
+        self.classes = classes
+        self.noise = noise
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Scores: of the second class for two classes, else one for each class.
+
+        Logarithms of ``class_weight`` are added to them.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, d)
+        """
+        return _usual(self._scores(X) + np.log(self.class_weights_))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes, whatever ``class_weight`` is.
+
+        They are tempered on public rows that the experts had not seen, and allow for the known
+        noise of the private step. What private rows are like beyond that, nobody has measured.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, d)
+        """
+        return probabilities_of(_usual(self._scores(X)))
+
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        rows = self._rows(X)
+        logits = self.public_model_.scores(rows)
+        if self.adapted_ is None:
+            return self.public_model_.stacked(logits)
+        return np.asarray(self.adapted_(rows, logits))
+
+    @property
+    def _classifies(self) -> bool:
+        return True
+
+    @property
+    def _kinds(self) -> Sequence[Any]:
+        return CLASSIFICATION if self.experts is None else list(self.experts)
+
+    def _facts(self, problem: AutoProblem) -> ClassFacts | FewFacts:
+        if self.experts is None and len(problem.X) < FEW:
+            return few_facts(problem.X, problem.labels, problem.names, problem.reader)
+        kinds, codes = expert_kinds(self.experts, problem.names), problem.labels
+        k = len(problem.names)
+
+        def logits(folds: Any) -> Any:
+            return cross_fit(kinds, problem.X, codes, k, folds)
+
+        usual, unlike = logits(class_block_folds(codes)), 1.0
+        plain = usual
+        hard = (
+            cluster_folds(problem.X, codes)
+            if problem.groups is None
+            else group_folds(problem.groups, len(codes))
+        )
+        if hard is not None:
+            other = logits(hard)
+            losses = [_loss(each, codes) for each in (other, usual)]
+            unlike = float(np.clip(losses[0] / max(losses[1], 1e-9), 1.0, _MOST_UNLIKE))
+            usual = other
+        weights = class_weights(usual, codes)
+        experts = tuple(fit_expert(kind, problem.X, codes, k) for kind in kinds)
+        low, high = problem.X.min(axis=0), problem.X.max(axis=0)
+        model = PublicModel(experts, weights, low, high, None, problem.reader, problem.names)
+        wrong = np.einsum("nij,i->nj", plain, weights).argmax(axis=1) != codes
+        return ClassFacts(model, problem.X, codes, usual, unlike, float(wrong.mean()))
+
+    def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
+        if isinstance(facts, FewFacts):
+            return facts.sentences
+        return super()._public_sentences(problem, facts)
+
+    def _step(self, facts: Any, session: Session) -> tuple[Any, tuple[str, ...]]:
+        if isinstance(facts, FewFacts):
+            return adapt_few(facts, session)
+        return adapt_classes(facts, session)
+
+    def _read(self, X: Any, y: Any, private: Any, *, groups: Any = None) -> AutoProblem:
+        problem = super()._read(X, y, private, groups=groups)
+        weights_of_classes(self.class_weight, problem.labels, problem.names)  # before any expense
+        return problem
+
+    def _solve(self, problem: AutoProblem, session: Session | None) -> dict[str, Any]:
+        weights = weights_of_classes(self.class_weight, problem.labels, problem.names)
+        return {**super()._solve(problem, session), "class_weights_": weights}
+
+
+def _usual(scores: Any) -> NDArray[np.float64]:
+    return np.asarray(scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores)
+
+
+def _loss(logits: Any, codes: Any) -> float:
+    return log_loss(np.einsum("nij,i->nj", logits, class_weights(logits, codes)), codes)

@@ -1,0 +1,215 @@
+"""The best private regression that two tables allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from dpadapt.privacy import Session
+
+from ._estimator import AutoEstimator, AutoProblem
+from .experts import REGRESSION, cross_fit, expert_kinds, fit_expert
+from .folds import block_folds, group_folds, shuffled_folds, trial_rows
+from .public_model import PublicModel, convex_weights
+from .regression_facts import RegressionFacts
+from .regression_outlook import Outlook, check_level, draw_releases
+from .regression_step import adapt_numbers
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["AutoRegressor"]
+
+_TAILS, _ROOM = (0.001, 0.999), 0.05  # scores stay within these quantiles, and a little beyond
+_FAR = 1e300  # no bound on a column: only so that it is a number
+
+
+class AutoRegressor(RegressorMixin, AutoEstimator):
+    """Regression for a private domain that chooses its method itself, from two tables.
+
+    Public experts (linear, boosted trees, Fourier ridge, trees on linear residuals) are fitted to
+    the public rows and stacked; that costs nothing. From there one private path leads as far as
+    the known noise allows: with little budget it moves the level and the weights of the experts,
+    with much every column.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        The privacy budget of one fit. No default: it is a decision.
+    experts : list of str or estimator, optional
+        Of "linear", "trees", "fourier", "linear+trees", and models with ``fit`` and ``predict``;
+        one that is fitted already is used as it is. By default those four.
+    noise : {"secure", "seeded"}, default="secure"
+        Not "exact": a purse is proved for continuous noise.
+    random_state : int, RandomState or None, default=None
+        The seed, for ``noise="seeded"`` only.
+    ledger : Account, optional
+        The durable budget to charge before anything is released.
+    verbose : int, default=0
+        Above 0, a progress bar while private rows are read.
+
+    Attributes
+    ----------
+    public_model_ : PublicModel
+        The start: a stack of the experts, with a ``predict`` of its own.
+    adapted_ : Correction or None
+        What the private step adds to it.
+    explain_ : tuple of str
+        What was done, and what each release cost, in sentences.
+    no_harm_ : NoHarm or None
+        What the private step is expected to change in the error of the public model, with its
+        known noise; printed, a sentence.
+    outlook_ : Outlook
+        Errors to be expected: what :meth:`predict_interval` rests on.
+    releases_ : tuple of Release
+        Name, share of the budget and finding of each release.
+    guarantee_ : Guarantee
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    See Also
+    --------
+    dpadapt.ReweightingRegressor : linear models, with options of their own.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dpadapt import Private
+    >>> rng = np.random.default_rng(0)
+    >>> def people(n, wage):
+    ...     towns = rng.choice(["A", "B"], n)
+    ...     table = pd.DataFrame({"age": rng.integers(20, 60, n), "town": towns})
+    ...     return table, wage + table["age"] / 10 + (table["town"] == "A") + rng.normal(size=n)
+    >>> (X, y), (T, t) = people(400, wage=5.0), people(3000, wage=8.0)
+    >>> model = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"])
+    >>> model = model.fit(X, y, private=Private(T, t))
+    >>> bool(abs(model.predict(T).mean() - t.mean()) < 0.3), round(model.guarantee_.epsilon, 6)
+    (True, 1.0)
+    >>> low, high = model.predict_interval(T, level=0.9).T
+    >>> bool(0.8 < np.mean((low < t) & (t < high)) < 0.98)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        experts: Sequence[Any] | None = None,
+        noise: str = "secure",
+        random_state: Any = None,
+        ledger: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.experts = experts
+        self.noise = noise
+        self.random_state = random_state
+        self.ledger = ledger
+        self.verbose = verbose
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, d)
+        """
+        rows = self._rows(X)
+        scores = self.public_model_.scores(rows)
+        start = self.public_model_.stacked(scores)[:, 0]
+        if self.adapted_ is None:
+            return np.asarray(start)
+        return np.asarray(start + self.adapted_(rows, scores[:, :, 0]))
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> NDArray[np.float64]:
+        """Predict intervals that should hold a label with a chance of ``level``.
+
+        Their shape is that of the errors of the public model on public rows that it had not seen
+        (under folds that rehearse a shift); their size was looked at in private rows, after the
+        scores were corrected; the noise of the private step is known, and added. No guarantee is
+        proved: errors of another shape, or larger in some places than in others, are not followed.
+
+        Parameters
+        ----------
+        X : DataFrame or array-like of shape (n, d)
+        level : float, default=0.9
+            From 0.01 to 0.99.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Lower and upper ends.
+        """
+        low, high = self._outlook().ends(check_level(level))
+        middle = self.predict(X)
+        return np.column_stack([middle + low, middle + high])
+
+    def explain_figure(self) -> Figure:
+        """Draw the weights of the experts, and what each release cost and said.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        check_is_fitted(self, "public_model_")
+        pairs = zip(self._expert_names(), self.public_model_.weights, strict=True)
+        return draw_releases(self.releases_, {name: float(weight) for name, weight in pairs})
+
+    def _outlook(self) -> Outlook:
+        check_is_fitted(self, "public_model_")
+        return cast("Outlook", self.outlook_)
+
+    @property
+    def _classifies(self) -> bool:
+        return False
+
+    @property
+    def _kinds(self) -> Sequence[Any]:
+        return REGRESSION if self.experts is None else list(self.experts)
+
+    def _check(self) -> None:
+        expert_kinds(self.experts)
+
+    def _facts(self, problem: AutoProblem) -> RegressionFacts:
+        kinds, y, m = expert_kinds(self.experts), problem.labels, len(problem.X)
+        tried = trial_rows(m)
+        X, labels = problem.X[tried], y[tried]
+        folds = block_folds(len(tried))
+        if problem.groups is not None:
+            folds = group_folds(problem.groups, m)[tried]
+        constant = np.ptp(problem.X, axis=0) == 0
+        low = np.where(constant, problem.X[0], -_FAR)
+        high = np.where(constant, problem.X[0], _FAR)
+        ends = np.quantile(y, _TAILS)
+        room = _ROOM * float(ends[1] - ends[0])
+        bounds = (float(ends[0] - room), float(ends[1] + room))
+        scores, easy = (
+            np.clip(cross_fit(kinds, X, labels, 0, each)[:, :, 0], *bounds)
+            for each in (folds, shuffled_folds(len(tried)))
+        )
+        weights = (convex_weights(scores, labels) + convex_weights(easy, labels)) / 2
+        experts = tuple(fit_expert(kind, problem.X, y) for kind in kinds)
+        model = PublicModel(experts, weights, low, high, bounds, problem.reader)
+        return RegressionFacts(model, X, labels, scores, easy)
+
+    def _step(self, facts: Any, session: Session) -> tuple[Any, tuple[str, ...]]:
+        found = adapt_numbers(facts, session)
+        return found, (*found.told, str(found.no_harm))
+
+    def _kept(self, facts: Any, found: Any) -> dict[str, Any]:
+        usual = Outlook.of(facts.residuals)
+        if found is None:
+            return {"adapted_": None, "outlook_": usual, "no_harm_": None, "releases_": ()}
+        return {
+            "adapted_": found.correction,
+            "outlook_": Outlook(usual.quantiles, found.times, found.no_harm.noise),
+            "no_harm_": found.no_harm,
+            "releases_": found.releases,
+        }

@@ -1,0 +1,378 @@
+"""Public experts: models of the public rows alone, whose scores are what the private step moves.
+
+=================  =================================================================================
+"linear"           Ridge, its strength by leave-one-out; or logistic regression.
+"trees"            Gradient-boosted trees (``HistGradientBoosting``).
+"fourier"          Regression only: ridge on random Fourier features and on the columns.
+"linear+trees"     Regression only: ridge, and boosted trees on what it leaves.
+=================  =================================================================================
+
+Any model with ``fit`` and ``predict`` (``predict_proba`` for classes) can be one too; one that is
+fitted already is taken as it is. An expert must treat every row on its own: it is applied to
+private rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
+
+from dpadapt._public_fits import fit_logistic, fit_ridge
+from dpadapt.privacy import shrink_factors
+from dpadapt.reweighting._units import descent_units
+
+from .ridge import quick_ridge
+from .trees import Array, fit_class_trees, fit_trees
+
+__all__ = [
+    "Centred",
+    "Fourier",
+    "Linear",
+    "Own",
+    "Sum",
+    "Waves",
+    "cross_fit",
+    "expert_kinds",
+    "fit_expert",
+]
+
+Codes = NDArray[np.int64]
+
+REGRESSION = ("linear", "trees", "fourier", "linear+trees")
+CLASSIFICATION = ("linear", "trees")
+_WAVES, _SEED, _PAIRS = 300, 3, 400  # Fourier features, and rows whose distances give their width
+_LINEAR_PART = 1 / 3  # weight of the columns beside Fourier features
+_LEAST_CHANCE = 1e-3  # of a class, by an expert
+_MOST_LOGIT = 8.0  # of a linear expert
+_PROBE = 16  # public rows on which a user's model must prove that it treats rows one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """Linear scores.
+
+    Examples
+    --------
+    >>> Linear(np.array([[2.0]]), np.array([1.0]))(np.array([[3.0]]))
+    array([[7.]])
+    """
+
+    coef: Array
+    intercept: Array
+
+    def __call__(self, X: Array) -> Array:
+        """Scores, of shape (n, k)."""
+        return np.asarray(X @ self.coef + self.intercept)
+
+
+@dataclass(frozen=True, eq=False)
+class Waves:
+    """Random Fourier features of standardised columns: cosines of random width and phase.
+
+    Examples
+    --------
+    >>> waves = Waves.of(np.random.default_rng(0).normal(size=(50, 2)), ratio=1.0, seed=0)
+    >>> waves(np.zeros((1, 2))).shape
+    (1, 300)
+    """
+
+    center: Array
+    scale: Array
+    frequencies: Array
+    phases: Array
+
+    @classmethod
+    def of(cls, X: Array, *, ratio: float, seed: int) -> Waves:
+        """Features whose width is ``ratio`` times the median distance of public rows."""
+        rng = np.random.default_rng(seed)
+        center, scale = X.mean(axis=0), X.std(axis=0)
+        constant = scale <= 1e-12 * (np.abs(center) + 1e-300)
+        scale = np.where(constant, 1.0, scale)
+        some = (X[rng.permutation(len(X))[:_PAIRS]] - center) / scale
+        squares = (some**2).sum(axis=1)
+        apart = np.sqrt(np.maximum(squares[:, None] + squares - 2 * some @ some.T, 0.0))
+        width = float(np.median(apart[apart > 1e-6])) if (apart > 1e-6).any() else 1.0
+        frequencies = rng.standard_normal((X.shape[1], _WAVES)) / (ratio * width)
+        frequencies[constant] = 0.0
+        return cls(center, scale, frequencies, rng.random(_WAVES) * 2 * np.pi)
+
+    def standardised(self, X: Array) -> Array:
+        """Columns in public standard deviations."""
+        return np.asarray((X - self.center) / self.scale)
+
+    def __call__(self, X: Array) -> Array:
+        """Features, of shape (n, 300)."""
+        return np.cos(self.standardised(X) @ self.frequencies + self.phases)
+
+
+@dataclass(frozen=True, eq=False)
+class Fourier:
+    """Ridge on Fourier features and on the columns.
+
+    Examples
+    --------
+    >>> X = np.linspace(-1, 1, 200)[:, None]
+    >>> smooth = fit_expert("fourier", X, np.sin(3 * X[:, 0]))
+    >>> bool(abs(smooth(np.array([[0.5]]))[0, 0] - np.sin(1.5)) < 0.05)
+    True
+    """
+
+    waves: Waves
+    linear: Linear
+
+    def __call__(self, X: Array) -> Array:
+        """Scores, of shape (n, 1)."""
+        return self.linear(_beside(self.waves, X))
+
+
+def _beside(waves: Waves, X: Array) -> Array:
+    return np.hstack([waves(X), _LINEAR_PART * waves.standardised(X)])
+
+
+@dataclass(frozen=True, eq=False)
+class Sum:
+    """Scores of several experts, added up.
+
+    Examples
+    --------
+    >>> line = Linear(np.array([[2.0]]), np.array([1.0]))
+    >>> Sum((line, line))(np.array([[3.0]]))
+    array([[14.]])
+    """
+
+    parts: tuple[Any, ...]
+
+    def __call__(self, X: Array) -> Array:
+        """Scores, of shape (n, k)."""
+        return np.asarray(sum(part(X) for part in self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class Centred:
+    """Scores of classes: centred over the classes, and none beyond what an expert may say.
+
+    Parameters
+    ----------
+    expert : callable
+        Scores of those classes that it knows; one column stands for two classes.
+    known : ndarray of int
+        Their places among all classes.
+    classes : int
+    cut : float or None
+        Bound on a centred score, to which a row's scores are shrunk together; without one, chances
+        are cut at one in a thousand.
+
+    Examples
+    --------
+    >>> line = Linear(np.array([[9.0]]), np.array([0.0]))
+    >>> Centred(line, np.array([0, 1]), 2, cut=8.0)(np.array([[3.0]]))
+    array([[-8.,  8.]])
+    """
+
+    expert: Any
+    known: Codes
+    classes: int
+    cut: float | None = None
+
+    def __call__(self, X: Array) -> Array:
+        """Centred scores, of shape (n, classes)."""
+        scores = self.expert(X)
+        if scores.shape[1] == 1:
+            scores = np.hstack([-scores / 2, scores / 2])
+        if self.cut is not None:
+            centred = scores - scores.mean(axis=1, keepdims=True)
+            longest = np.abs(centred).max(axis=1, keepdims=True)  # the order of classes stays
+            return np.asarray(centred * shrink_factors(longest, self.cut))
+        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        return _log_chances(chances, self.known, self.classes)
+
+
+@dataclass(frozen=True, eq=False)
+class Own:
+    """A user's model as an expert.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyRegressor
+    >>> Own(DummyRegressor().fit([[0.0]], [3.0]))(np.zeros((2, 1)))
+    array([[3.],
+           [3.]])
+    """
+
+    model: Any
+    known: Codes | None = None
+    classes: int = 0
+
+    def __call__(self, X: Array) -> Array:
+        """Scores, of shape (n, 1), or centred ones for each class."""
+        if self.known is None:
+            return np.asarray(self.model.predict(X), dtype=np.float64).reshape(len(X), 1)
+        chances = np.asarray(self.model.predict_proba(X), dtype=np.float64)
+        return _log_chances(chances, self.known, self.classes)
+
+
+def _log_chances(chances: Array, known: Codes, classes: int) -> Array:
+    out = np.full((len(chances), classes), _LEAST_CHANCE)
+    out[:, known] = np.clip(chances, _LEAST_CHANCE, 1.0)
+    logs = np.log(out)
+    return np.asarray(logs - logs.mean(axis=1, keepdims=True))
+
+
+def expert_kinds(given: Sequence[Any] | None, names: Any = None) -> tuple[Any, ...]:
+    """Check a user's experts; those of the recipe without any.
+
+    Parameters
+    ----------
+    given : list of str or estimator, or None
+    names : ndarray, optional
+        The classes; None for regression.
+
+    Examples
+    --------
+    >>> expert_kinds(None, names=np.array(["a", "b"]))
+    ('linear', 'trees')
+    >>> expert_kinds(["forest"])
+    Traceback (most recent call last):
+    ...
+    ValueError: experts: 'forest' is none; give 'linear', 'trees', 'fourier', 'linear+trees' or a \
+model with fit and predict.
+    """
+    own = REGRESSION if names is None else CLASSIFICATION
+    if given is None:
+        return own
+    if isinstance(given, str) or not hasattr(given, "__iter__") or not list(given):
+        raise ValueError(f"experts must be a list with at least one expert; got {given!r}.")
+    asked = "predict" if names is None else "predict_proba"
+    for each in given:
+        if each not in own if isinstance(each, str) else not hasattr(each, asked):
+            listed = ", ".join(map(repr, own))
+            raise ValueError(
+                f"experts: {each!r} is none; give {listed} or a model with fit and {asked}."
+            )
+    return tuple(_as_it_is(each, names) for each in given)
+
+
+def _as_it_is(kind: Any, names: Any) -> Any:
+    """A model that is fitted already, as an expert; anything else as it was given."""
+    try:
+        if isinstance(kind, str):
+            return kind
+        check_is_fitted(kind)
+    except (NotFittedError, TypeError):
+        return kind
+    if names is None:
+        return Own(deepcopy(kind))
+    known = np.asarray(getattr(kind, "classes_", names))
+    if not np.isin(known, names).all():
+        raise ValueError("experts: a fitted classifier knows a class that y and classes do not.")
+    return Own(deepcopy(kind), np.searchsorted(names, known).astype(np.int64), len(names))
+
+
+def fit_expert(kind: Any, X: Array, y: Any, classes: int = 0, *, light: bool = False) -> Any:
+    """Fit one expert to public rows.
+
+    Parameters
+    ----------
+    kind : str or estimator
+    X : ndarray of shape (m, d)
+    y : ndarray of shape (m,)
+        Numbers, or class codes.
+    classes : int, default=0
+        0 for regression.
+    light : bool, default=False
+        Trees for numbers in half the time, for a trial on rows that are held out.
+
+    Examples
+    --------
+    >>> fit_expert("linear", np.eye(3), np.arange(3.0))(np.eye(3)).shape
+    (3, 1)
+    """
+    if isinstance(kind, Own):
+        return _row_wise(kind, X)
+    if not isinstance(kind, str):
+        fitted = (clone(kind) if hasattr(kind, "get_params") else deepcopy(kind)).fit(X, y)
+        known = np.asarray(fitted.classes_).astype(np.int64) if classes else None
+        return _row_wise(Own(fitted, known, classes), X)
+    if classes:
+        return _class_expert(kind, X, y, classes)
+    numbers: dict[str, Callable[[Array, Array], Any]] = {
+        "linear": _ridge,
+        "trees": partial(fit_trees, light=light),
+        "fourier": _fourier,
+        "linear+trees": partial(_ridge_and_trees, light=light),
+    }
+    return numbers[kind](X, y)
+
+
+def _ridge(X: Array, y: Array) -> Linear:
+    found = fit_ridge(np.column_stack([X, np.ones(len(X))]), y[:, None])
+    return Linear(found[:-1], found[-1])
+
+
+def _fourier(X: Array, y: Array) -> Fourier:
+    waves = Waves.of(X, ratio=1.0, seed=_SEED)
+    return Fourier(waves, Linear(*quick_ridge(_beside(waves, X), y)))
+
+
+def _ridge_and_trees(X: Array, y: Array, *, light: bool) -> Sum:
+    line = _ridge(X, y)
+    return Sum((line, fit_trees(X, y - line(X)[:, 0], light=light)))
+
+
+def _class_expert(kind: str, X: Array, codes: Codes, classes: int) -> Centred:
+    known = np.unique(codes)
+    if kind == "linear" or len(known) < 2:
+        units = descent_units(X)
+        found = fit_logistic(np.column_stack([units.rows(X), np.ones(len(X))]), codes, classes)
+        return Centred(Linear(*units.linear(found)), np.arange(classes), classes, _MOST_LOGIT)
+    return Centred(fit_class_trees(X, codes, len(known)), known, classes)
+
+
+def _row_wise(expert: Own, X: Array) -> Own:
+    picked = np.linspace(len(X) - 1, 0, min(_PROBE, len(X))).astype(int)
+    whole = expert(X)
+    if whole.shape != (len(X), max(1, expert.classes)) or not np.allclose(
+        expert(X[picked]), whole[picked], rtol=1e-5, atol=1e-8
+    ):
+        raise ValueError(
+            f"experts: {type(expert.model).__name__} gives a row another score when it comes with "
+            "other rows; private rows need a model that treats every row on its own."
+        )
+    return expert
+
+
+def cross_fit(kinds: Sequence[Any], X: Array, y: Any, classes: int, folds: Codes) -> Array:
+    """Scores of experts for public rows that they were not fitted to, of shape (m, K, k).
+
+    Parameters
+    ----------
+    kinds : sequence of str or estimator
+    X : ndarray of shape (m, d)
+    y : ndarray of shape (m,)
+    classes : int
+    folds : ndarray of int
+        A row gets the scores of experts fitted to all other folds; with one fold only, to it.
+
+    Examples
+    --------
+    >>> X = np.arange(8.0)[:, None]
+    >>> cross_fit(["linear"], X, X[:, 0], 0, np.arange(8) % 2).shape
+    (8, 1, 1)
+    """
+    out = np.zeros((len(X), len(kinds), max(1, classes)))
+    for fold in np.unique(folds):
+        mine = folds == fold
+        others = ~mine if not mine.all() else mine
+        for i, kind in enumerate(kinds):
+            out[mine, i] = fit_expert(kind, X[others], y[others], classes, light=True)(X[mine])
+    return out

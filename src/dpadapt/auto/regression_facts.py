@@ -1,0 +1,136 @@
+"""What public rows say about the errors of the public model: scales, clips, priors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .path_features import Whitening, differences
+from .public_model import PublicModel
+from .queries import shrunk
+from .regression_errors import ErrorShapes
+from .trees import Array
+
+__all__ = ["OCTAVES", "RegressionFacts"]
+
+OCTAVES = (-3.0, 4.0)
+"""Range of the logarithm of an error, in units of the public mean error."""
+
+_LEAST_ERROR = 1e-3  # in units of the labels' spread
+_QUANTILE = 0.98  # of the lengths of the differences of experts
+LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the last look, in mean errors
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionFacts:
+    """Public model, and scores of its experts for public rows that they had not seen.
+
+    Parameters
+    ----------
+    model : PublicModel
+    rows : ndarray of shape (m, d)
+        Cut public rows.
+    y : ndarray of shape (m,)
+    scores, easy : ndarray of shape (m, K)
+        Under the folds that rehearse a shift, and under shuffled ones.
+
+    Examples
+    --------
+    >>> from dpadapt.auto import AutoRegressor
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> facts = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).public_facts(X, X[:, 0])
+    >>> facts.rms < 0.1, facts.score_white.energy.shape
+    (True, (1,))
+    """
+
+    model: PublicModel
+    rows: Array
+    y: Array
+    scores: Array
+    easy: Array
+
+    @cached_property
+    def label(self) -> float:
+        """Mean label."""
+        return float(self.y.mean())
+
+    @cached_property
+    def residuals(self) -> Array:
+        """Errors of the stack where its experts had not seen the rows."""
+        return np.asarray(self.y - self.scores @ self.model.weights)
+
+    @cached_property
+    def _least(self) -> float:
+        return _LEAST_ERROR * (float(self.y.std()) or 1.0)
+
+    @cached_property
+    def rms(self) -> float:
+        """Root mean square error."""
+        return max(float(np.sqrt(np.mean(self.residuals**2))), self._least)
+
+    @cached_property
+    def mad(self) -> float:
+        """Mean absolute error."""
+        return max(float(np.abs(self.residuals).mean()), self._least)
+
+    def octaves(self, residuals: Array) -> Array:
+        """Logarithms of errors, before they are cut."""
+        return np.log2(np.abs(residuals) / self.mad + 1e-9)
+
+    @cached_property
+    def mean_octave(self) -> float:
+        """What the mean logarithm is if private errors are like public ones."""
+        return float(np.clip(self.octaves(self.residuals), *OCTAVES).mean())
+
+    @cached_property
+    def optimism(self) -> float:
+        """Half way, in octaves, to the mean error under shuffled folds."""
+        easy = float(np.abs(self.y - self.easy @ self.model.weights).mean())
+        return 0.5 * float(np.log2(min(1.0, max(easy, self._least) / self.mad)))
+
+    @cached_property
+    def shapes(self) -> ErrorShapes:
+        """What a histogram of private errors would be, for any move and size."""
+        return ErrorShapes.of(self.residuals / self.mad, optimism=self.optimism)
+
+    # the scores of the experts as coordinates
+
+    @cached_property
+    def apart(self) -> Array:
+        """Root mean square of the differences of experts."""
+        found = np.sqrt((differences(self.scores, self.label) ** 2).mean(axis=0))
+        return np.maximum(found, self._least)
+
+    def apart_scores(self, scores: Array) -> Array:
+        """Differences of experts in units of their public size."""
+        return np.asarray(differences(scores, self.label) / self.apart)
+
+    @cached_property
+    def score_white(self) -> Whitening:
+        """Whitened differences; the longest ones do not decide how."""
+        rows = self.apart_scores(self.scores)
+        longest = float(np.quantile(np.linalg.norm(rows, axis=1), _QUANTILE))
+        return Whitening.of(shrunk(rows, longest))
+
+    # the descent and the level
+
+    @cached_property
+    def curvature(self) -> float:
+        """Part of the curvature that a clip at the mean error leaves."""
+        return max(float(np.mean(np.abs(self.residuals) < self.mad)), 0.05)
+
+    @cached_property
+    def missed(self) -> dict[float, float]:
+        """What a mean of errors clipped at k mean errors misses, in mean errors, by k."""
+        residuals, mad = self.residuals, self.mad
+        middle = float(np.median(residuals))
+        for _ in range(30):  # Huber's centre: where a descent with this clip ends
+            inside = max(float(np.mean(np.abs(residuals - middle) < mad)), 0.05)
+            middle += float(np.clip(residuals - middle, -mad, mad).mean()) / inside
+        rest = residuals - middle
+        mean = float(rest.mean())
+        return {
+            k: (mean - float(np.clip(rest, -k * mad, k * mad).mean())) / mad for k in LEVEL_CLIPS
+        }

@@ -1,0 +1,166 @@
+"""What is known after a fit: how far answers may be off, and that the step does no harm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .trees import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["NoHarm", "Outlook", "Release", "check_level", "draw_releases"]
+
+_PLACES = np.linspace(0.0, 1.0, 401)
+_LEAST_LEVEL, _MOST_LEVEL = 0.01, 0.99
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release of the private step.
+
+    Examples
+    --------
+    >>> Release("level", 0.1, "94% of it is kept").share
+    0.1
+    """
+
+    name: str
+    share: float
+    said: str
+
+
+@dataclass(frozen=True)
+class NoHarm:
+    """What the private step is expected to change in the mean square error of the start.
+
+    Both numbers are for the model as it is, before any test row is seen. Moves are posterior means:
+    under the prior (half on "no shift") a move takes off its own square on average, and noise is
+    a part of what was weighed against it.
+
+    Attributes
+    ----------
+    error : float
+        Mean square error of the public model on private rows, as far as it was looked at.
+    gain : float
+        What the kept moves are expected to take off: their mean square.
+    noise : float
+        Part of the kept moves that is noise, by its known variance. If there was no shift at all,
+        this is what the step costs on average.
+
+    Examples
+    --------
+    >>> print(NoHarm(error=2.0, gain=0.5, noise=0.02))
+    The move from the public model is expected to take 0.5 off a mean square error of about 2 \
+(25%). The noise in what was kept has a mean square of 0.02 (1.0%): had there been no shift, that \
+is what the step would cost on average.
+    """
+
+    error: float
+    gain: float
+    noise: float
+
+    def __str__(self) -> str:
+        return (
+            f"The move from the public model is expected to take {self.gain:.2g} off a mean square "
+            f"error of about {self.error:.2g} ({self.gain / self.error:.0%}). The noise in what "
+            f"was kept has a mean square of {self.noise:.2g} ({self.noise / self.error:.1%}): had "
+            "there been no shift, that is what the step would cost on average."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Outlook:
+    """Errors to be expected of private rows.
+
+    Parameters
+    ----------
+    quantiles : ndarray
+        Of the errors of the public model on public rows that it had not seen, around their mean.
+    times : float
+        Size of private errors in public ones, as it was looked at; 1 without private rows.
+    noise : float
+        Mean square of the noise in the answers.
+
+    Examples
+    --------
+    >>> outlook = Outlook.of(np.array([-1.0, 0.0, 1.0]))
+    >>> np.round(outlook.ends(0.9), 6)
+    array([-0.9,  0.9])
+    """
+
+    quantiles: Array
+    times: float = 1.0
+    noise: float = 0.0
+
+    @classmethod
+    def of(cls, residuals: Array, times: float = 1.0, noise: float = 0.0) -> Outlook:
+        """Outlook from public residuals."""
+        return cls(np.quantile(residuals - residuals.mean(), _PLACES), times, noise)
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Ends of an interval around 0 that holds a share ``level`` of errors.
+
+        The noise is known and independent of the errors: it adds its variance to theirs, which
+        widens the interval by the square root of one plus its share.
+        """
+        usual = float(np.mean(self.quantiles**2)) * self.times**2
+        wider = math.sqrt(1 + self.noise / max(usual, 1e-300)) if self.noise else 1.0
+        low, high = np.interp([(1 - level) / 2, (1 + level) / 2], _PLACES, self.quantiles)
+        return float(low) * self.times * wider, float(high) * self.times * wider
+
+
+def check_level(level: Any) -> float:
+    """A level of an interval.
+
+    Examples
+    --------
+    >>> check_level(1.5)
+    Traceback (most recent call last):
+    ...
+    ValueError: level must be a number from 0.01 to 0.99, as in 0.9; got 1.5.
+    """
+    fine = isinstance(level, (int, float, np.floating)) and not isinstance(level, bool)
+    if not fine or not _LEAST_LEVEL <= level <= _MOST_LEVEL:
+        raise ValueError(
+            f"level must be a number from {_LEAST_LEVEL:g} to {_MOST_LEVEL:g}, as in 0.9; "
+            f"got {level!r}."
+        )
+    return float(level)
+
+
+def draw_releases(releases: tuple[Release, ...], experts: dict[str, float]) -> Figure:
+    """Weights of the experts, and what each release cost and said.
+
+    Parameters
+    ----------
+    releases : tuple of Release
+    experts : dict
+        Weight of each public expert, by name.
+
+    Examples
+    --------
+    >>> figure = draw_releases((Release("level", 1.0, "94% of it is kept"),), {"linear": 1.0})
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['Public experts', 'Private releases: share of the budget']
+    """
+    from dpadapt.report.figures import blank, plain, set_title
+
+    figure, (left, right) = blank(11, 0.8 + 0.45 * max(len(releases), len(experts)), columns=2)
+    left.barh([plain(each) for each in experts], list(experts.values()), color="#4c78a8")
+    left.invert_yaxis()
+    left.set_xlim(0, 1)
+    set_title(left, "Public experts")
+    names = [each.name for each in releases]
+    right.barh(names, [each.share for each in releases], color="#f58518")
+    for place, each in enumerate(releases):
+        right.text(each.share + 0.02, place, plain(each.said), va="center", fontsize=7)
+    right.invert_yaxis()
+    right.set_xlim(0, 2.5)
+    right.set_xticks([0, 0.5, 1])
+    set_title(right, "Private releases: share of the budget")
+    return figure

@@ -1,0 +1,364 @@
+r"""The private step of regression: from the public model, as far as the known noise allows.
+
+All releases come out of one Gaussian purse (:class:`~dpadapt.privacy.GaussianPurse`). With r the
+error of the start, D the differences of experts and z the whitened features:
+
+ 1. errors: histogram of r. Whatever the shift is, it tells where errors are and how large: the
+    clip R. mean: mean of r, cut around there. Together 35 % of the budget if n mu is small, 4 % if
+    it is large. Half of the prior is on "the level did not move".
+ 2. centre, 8 %, and length, 2 %, of z: where private rows are, and how spread.
+ 3. scores, 15 %: a short descent on D alone, few numbers with little noise: which experts are
+    right here, and how far apart predictions should be.
+ 4. scale, 2 %: mean logarithm of |r|, now that r is smaller.
+ 5. descent, the rest: T gradients on z, each row's clipped to R. The horizon is the one at which
+    known noise and unlearned shift together are least. A move that noise alone could have made is
+    given back.
+ 6. level, 10 %: mean error with a wide clip, put together with that of the descent by the noise of
+    each; what is no more than noise is given back.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpadapt.privacy import Cleaning, Prepared, Session
+
+from .descent import Looks
+from .path_features import PathFeatures, Whitening, differences
+from .queries import CellShares, MeanNumber, MeanVector
+from .regression_errors import CELLS
+from .regression_facts import LEVEL_CLIPS, OCTAVES, RegressionFacts
+from .regression_outlook import NoHarm, Release
+from .regression_prior import LEVELS, kept
+from .regression_walk import SQUARE, Ground, walk, walk_rows
+from .trees import Array
+
+__all__ = ["Correction", "Step", "adapt_numbers"]
+
+_SHARES = {"centre": 0.08, "length": 0.02, "scores": 0.15, "scale": 0.02, "level": 0.10}
+_FIRST, _LEAST_FIRST, _MOST_FIRST = 50.0, 0.04, 0.35  # (50 / n mu)^2 of the budget, within these
+_ON_ERRORS = 0.4  # part of it for the histogram; the rest is for the mean
+_MEAN_CLIP = 1.5  # in sizes of private errors
+_MOST_RIPPLES, _LEAST_RIPPLES, _PER_RIPPLE = 40, 4, 20.0  # one for each 20 of n mu
+_OCTAVE_SD, _LENGTH_SD = 0.6, 0.4  # priors of scale (octaves) and length (relative)
+_CENTRE, _LENGTH = 2.0, 2.5  # cuts of z, in public lengths
+_LEAST_ENERGY = 0.03  # of a coordinate, in units of the mean one
+_SHORT, _LONG = 16.0, 1024.0  # longest horizons of the two descents
+_LEVEL_JS = 0.5  # part of what James and Stein would give back of the level
+_LEVEL_PRIOR = 0.5  # of the level that the descent looks for, in R
+_FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
+
+
+@dataclass(frozen=True, eq=False)
+class Correction:
+    """What the private step adds to the public model.
+
+    Parameters
+    ----------
+    constant : float
+    on_scores : ndarray of shape (K,)
+        For the differences of the experts.
+    features : PathFeatures
+    on_features : ndarray of shape (p,)
+
+    Examples
+    --------
+    >>> features = PathFeatures(0.0, np.ones(1), np.ones(0), None)
+    >>> Correction(1.0, np.zeros(1), features, np.array([2.0]))(np.array([[3.0]]), np.zeros((1, 1)))
+    array([7.])
+    """
+
+    constant: float
+    on_scores: Array
+    features: PathFeatures
+    on_features: Array
+
+    def __call__(self, rows: Array, scores: Array) -> Array:
+        """What is added, of shape (n,)."""
+        moved = differences(scores, self.features.label) @ self.on_scores
+        return np.asarray(self.constant + moved + self.features(rows, scores) @ self.on_features)
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What the private step found.
+
+    Attributes
+    ----------
+    correction : Correction
+    releases : tuple of Release
+        What each cost, and what it said.
+    times : float
+        Size of private errors in public ones.
+    no_harm : NoHarm
+
+    Examples
+    --------
+    >>> Step(None, (Release("level", 0.1, "all of it is kept"),), 1.0, NoHarm(1.0, 0.0, 0.0)).told
+    ("Release 'level' took 10% of the budget: all of it is kept.",)
+    """
+
+    correction: Any
+    releases: tuple[Release, ...]
+    times: float
+    no_harm: NoHarm
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """The releases, each in a sentence."""
+        return tuple(
+            f"Release {each.name!r} took {each.share:.0%} of the budget: {each.said}."
+            for each in self.releases
+        )
+
+
+def adapt_numbers(facts: RegressionFacts, session: Session) -> Step:
+    """Spend a session; return what was found.
+
+    Examples
+    --------
+    >>> from dpadapt.auto import AutoRegressor
+    >>> from dpadapt.privacy import Private
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> facts = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).public_facts(X, X[:, 0])
+    >>> with Private(X, X[:, 0]).open(epsilon=1.0, delta=1e-6) as session:
+    ...     found = adapt_numbers(facts, session)
+    >>> found.correction.on_features.shape, round(session.guarantee.epsilon, 6)
+    ((2,), 1.0)
+    """
+    step = _Step(facts, Looks.open(session))
+    step.see_errors()
+    step.find_mean()
+    step.find_rows()
+    step.correct_scores()
+    step.measure_errors()
+    step.descend()
+    step.find_level()
+    return step.found()
+
+
+class _Step:
+    """The releases in their order; each depends on public facts and on those before it."""
+
+    def __init__(self, facts: RegressionFacts, looks: Looks) -> None:
+        self.facts, self.looks = facts, looks
+        self.releases: list[Release] = []
+        self.gain, self.noise = 0.0, 0.0  # mean squares of what was kept, and of the noise in it
+        self.shares = _shares(looks.precision)
+        count = int(looks.precision / _PER_RIPPLE)
+        count = 0 if count < _LEAST_RIPPLES else min(count, _MOST_RIPPLES)
+        self.features = PathFeatures.of(facts.rows, facts.scores, facts.y, ripples=count)
+        self.public = self.features(facts.rows, facts.scores)
+        self.white = Whitening.of(self.public)
+        self.experts = facts.scores.shape[1]
+        self.cleaning = _cleaning(facts)
+        self.rows = self._prepared()
+        self.constant, self.on_scores = 0.0, np.zeros(self.experts)
+
+    def _prepared(self) -> Prepared:
+        """Private rows as scores of the experts and whitened features, beside their labels."""
+        model, width = self.facts.model, len(self.white.mean)
+        center = np.asarray(self.cleaning.center)
+
+        def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+            rows = model.rows(X + center)
+            scores = model.scores(rows)[:, :, 0]
+            return np.hstack([scores, self.white(self.features(rows, scores))]), y
+
+        return Prepared(self.cleaning, prepare, self.experts + width)
+
+    def residuals(self, X: Array, y: Array) -> Array:
+        """Errors of the start as it is corrected so far."""
+        scores = X[:, : self.experts]
+        moved = differences(scores, self.facts.label) @ self.on_scores
+        return np.asarray(y - scores @ self.facts.model.weights - moved - self.constant)
+
+    def see_errors(self) -> None:
+        """1. Where private errors are, and how large."""
+        facts = self.facts
+
+        def errors(X: Array, y: Array) -> Array:
+            return self.residuals(X, y) / facts.mad
+
+        query = CellShares(self.rows, errors, CELLS, "errors")
+        found, sd = self.looks.at(query, self.shares["errors"])
+        seen = facts.shapes.seen(found, sd)
+        self.clip = facts.mad * seen.times
+        self.middle = facts.mad * seen.move
+        self.tell(
+            "errors",
+            f"private errors are taken for {seen.times:.2g} times the public ones, around "
+            f"{seen.move:.2g} of them; the chance that they did not move is {seen.stayed:.0%}",
+        )
+
+    def find_mean(self) -> None:
+        """1. The mean error, cut around the middle that was seen."""
+        bound, middle = _MEAN_CLIP * self.clip, self.middle
+
+        def errors(X: Array, y: Array) -> Array:
+            return self.residuals(X, y) - middle
+
+        query = MeanNumber(self.rows, errors, -bound, bound, "mean")
+        (found,), sd = self.looks.at(query, self.shares["mean"])
+        level, square = middle + found, SQUARE * self.clip**2
+        noise = np.array([sd**2 + square / self.looks.n_rows])
+        part = kept(level**2, noise, [square * each for each in LEVELS])
+        self.constant = part * level
+        self._keep(self.constant**2, part**2 * sd**2)
+        self.tell("mean", f"{part:.0%} of it was more than noise, and moved the level")
+
+    def find_rows(self) -> None:
+        """2. Where private rows are, and how spread."""
+        size = len(self.white.mean)
+
+        def places(X: Array, y: Array) -> Array:
+            return X[:, self.experts :]
+
+        query = MeanVector(self.rows, places, size, _CENTRE, "centre")
+        found, sd = self.looks.at(query, self.shares["centre"])
+        kept = max(0.0, 1 - (size - 2) * sd**2 / max(float(found @ found), 1e-300))
+        self.centre = kept * found
+        usual = math.sqrt(1 + kept**2 * size * sd**2)
+        self.tell("centre", f"{kept:.0%} of the move of the rows was more than noise")
+
+        def lengths(X: Array, y: Array) -> Array:
+            return np.asarray(np.linalg.norm(X[:, self.experts :] - self.centre, axis=1))
+
+        query_length = MeanNumber(self.rows, lengths, 0.0, _LENGTH * usual, "length")
+        (length,), sd = self.looks.at(query_length, self.shares["length"])
+        prior = (_LENGTH_SD * usual) ** 2
+        length = usual + prior / (prior + sd**2) * (length - usual)
+        self.length = min(max(length, 0.3 * usual), _LENGTH * usual)
+        self.tell("length", f"private rows are taken for {self.length:.2g} times as spread")
+
+    def _seen_from_scores(self, places: Array) -> Array:
+        """Where private rows are, in coordinates of the scores: by public regression on z."""
+        cross = self.white(self.public).T @ places / len(places)
+        energy = self.white.energy + _LEAST_ENERGY / len(self.white.energy)  # none may be nothing
+        return np.asarray((self.centre / energy) @ cross)
+
+    def correct_scores(self) -> None:
+        """3. A short descent on the scores of the experts."""
+        facts, count = self.facts, self.experts
+        white = facts.score_white
+        centre = self._seen_from_scores(white(facts.apart_scores(facts.scores)))
+        first = self.rows.function
+
+        def coordinates(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+            rows, labels = first(X, y)
+            errors = None if labels is None else self.residuals(rows, labels)
+            return white(facts.apart_scores(rows[:, :count])) - centre, errors
+
+        ground = Ground(white.energy, np.full(count, 1 / count), self.clip, facts.curvature)
+        rows = walk_rows(self.cleaning, coordinates, count)
+        found = walk(self.looks, rows, ground, self.shares["scores"], _SHORT)
+        square = SQUARE * self.clip**2
+        part = kept(found.level**2, np.array([found.level_noise]), [square * x for x in LEVELS])
+        self._keep(found.gain + (part * found.level) ** 2, found.noise)
+        self._keep(0.0, part**2 * found.level_noise)
+        moved = white.matrix @ found.slopes
+        self.constant += part * found.level - float(white.mean @ moved + centre @ found.slopes)
+        self.on_scores = moved / facts.apart
+        self.tell(
+            "scores",
+            f"{found.steps} noisy steps to the horizon {found.horizon:g}; {found.share:.0%} of "
+            "the move was more than noise, and corrected the weights of the experts",
+        )
+
+    def measure_errors(self) -> None:
+        """4. The size of private errors."""
+        facts = self.facts
+
+        def octaves(X: Array, y: Array) -> Array:
+            return facts.octaves(self.residuals(X, y))
+
+        query = MeanNumber(self.rows, octaves, *OCTAVES, "scale")
+        (found,), sd = self.looks.at(query, self.shares["scale"])
+        trust, before = _OCTAVE_SD**2 / (_OCTAVE_SD**2 + sd**2), math.log2(self.clip / facts.mad)
+        octave = before + trust * (found - facts.mean_octave - before)
+        self.clip = facts.mad * 2.0 ** min(max(octave, OCTAVES[0]), OCTAVES[1])
+        times = self.clip / facts.mad
+        left = float((times * facts.rms) ** 2)
+        self.before = left + self.gain  # the errors were larger at first
+        self.tell("scale", f"private errors are taken for {times:.2g} times the public ones")
+
+    def descend(self) -> None:
+        """5. The descent on all features."""
+        facts, first = self.facts, self.rows.function
+
+        def coordinates(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+            rows, labels = first(X, y)
+            errors = None if labels is None else self.residuals(rows, labels)
+            return (rows[:, self.experts :] - self.centre) / self.length, errors
+
+        ground = Ground(self.white.energy, self.white.spread, self.clip, facts.curvature)
+        self.path = walk_rows(self.cleaning, coordinates, len(ground.energy))
+        found = walk(self.looks, self.path, ground, self.shares["descent"], _LONG)
+        self.walked = found
+        self._keep(found.gain, found.noise)
+        self.level = found.level
+        self.level_noise = found.level_noise + (facts.missed[LEVEL_CLIPS[0]] * self.clip) ** 2
+        self.tell(
+            "descent",
+            f"{found.steps} noisy steps to the horizon {found.horizon:g}; {found.share:.0%} of "
+            "the move was more than noise, and is kept",
+        )
+
+    def find_level(self) -> None:
+        """6. The mean error that is left, with a wide clip."""
+        share, missed = self.shares["level"], self.facts.missed
+        sd = 2 / (self.looks.precision * math.sqrt(share))
+        clip = min(LEVEL_CLIPS, key=lambda k: missed[k] ** 2 + (k * sd) ** 2)
+        bound, walked = clip * self.clip, self.walked
+        prior = (_LEVEL_PRIOR * self.clip) ** 2
+        known = prior / (prior + self.level_noise) * self.level
+
+        def errors(X: Array, y: Array) -> Array:
+            return np.asarray((y - walked.mended(X)) / np.maximum(X[:, -2], 1e-300) - known)
+
+        query = MeanNumber(self.path, errors, -bound, bound, "level")
+        (found,), sd = self.looks.at(query, share)
+        weight = self.level_noise / (self.level_noise + sd**2)
+        both, noise = self.level + weight * (known + found - self.level), weight * sd**2
+        part = prior / (prior + noise) * max(0.0, 1 - _LEVEL_JS * noise / max(both**2, 1e-300))
+        self.level = part * both
+        self._keep(self.level**2, part**2 * noise)
+        self.tell("level", f"together with the descent, {part:.0%} of it is kept")
+
+    def found(self) -> Step:
+        """Everything together, in the units of the model."""
+        inner = self.walked.slopes / self.length
+        on_features = self.white.matrix @ inner
+        constant = self.constant + self.level
+        constant -= float(self.white.mean @ on_features + self.centre @ inner)
+        times = self.clip / self.facts.mad
+        no_harm = NoHarm(self.before, self.gain, self.noise)
+        correction = Correction(constant, self.on_scores, self.features, on_features)
+        return Step(correction, tuple(self.releases), times, no_harm)
+
+    def tell(self, name: str, said: str) -> None:
+        self.releases.append(Release(name, self.shares[name], said))
+
+    def _keep(self, gain: float, noise: float) -> None:
+        self.gain, self.noise = self.gain + float(gain), self.noise + float(noise)
+
+
+def _shares(precision: float) -> dict[str, float]:
+    """Parts of the budget: looks at the errors are dear where n mu is small, and pay most there."""
+    first = min(max((_FIRST / precision) ** 2, _LEAST_FIRST), _MOST_FIRST)
+    parts = {"errors": _ON_ERRORS * first, "mean": (1 - _ON_ERRORS) * first, **_SHARES}
+    return {**parts, "descent": 1 - sum(parts.values())}
+
+
+def _cleaning(facts: RegressionFacts) -> Cleaning:
+    """Private rows around the public mean; only what would overflow is cut."""
+    center = facts.rows.mean(axis=0)
+    largest = float(np.linalg.norm(facts.rows - center, axis=1).max()) or 1.0
+    spread = float(facts.y.std()) or max(1.0, abs(facts.label))
+    reach = min(_FAR * spread, 1e300)
+    labels = (max(facts.label - reach, -1e300), min(facts.label + reach, 1e300))
+    return Cleaning(min(_FAR * largest, 1e300), center, label_range=labels)

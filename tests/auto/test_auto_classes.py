@@ -1,0 +1,209 @@
+"""AutoClassifier: few public rows, class weights, probabilities, what the noise costs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+
+from dpadapt import AdaMixClassifier, AutoClassifier, Private
+from dpadapt.audit import replay
+from dpadapt.auto.classification_noise import Rehearsal
+from dpadapt.auto.classification_queries import ErrorRate
+from dpadapt.auto.classification_step import _prepared
+from dpadapt.auto.classification_weights import weights_of_classes
+from dpadapt.modelfolder import load_model, save_model
+from dpadapt.privacy import Cleaning
+from dpadapt.reweighting.known_noise_course import PublicProblem, choose_course
+from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    few = np.concatenate([order[y[order] == digit][:5] for digit in range(10)])
+    rest = np.setdiff1d(order, few)
+    return (X[few], y[few]), (X[rest[:1200]], y[rest[:1200]]), (X[rest[1200:]], y[rest[1200:]])
+
+
+def rows(n, seed, classes=2, at=0.0, noise=0.0):
+    rng = np.random.default_rng([n, seed])
+    X = rng.normal(size=(n, 3))
+    places = X[:, 0] + X[:, 1] / 2 + noise * rng.normal(size=n)
+    return X, np.digitize(places, np.linspace(at, at + 1, classes - 1))
+
+
+def test_few_public_rows_are_adamix():
+    public, private, test = digits()
+    model = AutoClassifier(**{**BUDGET, "epsilon": 4.0}).fit(*public, private=Private(*private))
+    peer = AdaMixClassifier(**{**BUDGET, "epsilon": 4.0}).fit(*public, private=Private(*private))
+    np.testing.assert_array_equal(model.predict(test[0]), peer.predict(test[0]))
+    start = np.mean(model.public_model_.predict(test[0]) == test[1])
+    assert model.score(*test) > start + 0.04
+    assert model.guarantee_.epsilon == pytest.approx(4.0, rel=1e-6)
+    assert "AdaMix" in model.explain_[-1]
+
+
+@pytest.mark.parametrize("size", [299, pytest.param(300, marks=pytest.mark.slow)])
+def test_experts_of_a_user_are_used_however_few_rows_there_are(size):
+    X, y = rows(size, 0)
+    model = AutoClassifier(**BUDGET).fit(X, y)
+    assert len(model.public_model_.experts) == (1 if size < 300 else 2)
+    given = AutoClassifier(**BUDGET, experts=["linear", "trees"]).fit(X, y)
+    assert len(given.public_model_.experts) == 2
+
+
+def test_few_rows_of_one_class_and_constant_columns():
+    (X, _), (T, t) = rows(3, 0), rows(200, 1)
+    X = np.column_stack([X, np.full(3, 5.0)])
+    wild = np.random.default_rng(0).normal(size=200)
+    found = [
+        AutoClassifier(**BUDGET, classes=["no", "yes"]).fit(
+            X, ["no"] * 3, private=Private(np.column_stack([T, column]), np.where(t, "yes", "no"))
+        )
+        for column in (np.full(200, 5.0), 1e9 * wild)
+    ]
+    assert "Of their columns 1 have one value only" in " ".join(found[0].explain_)
+    one, two = (model.predict_proba(np.column_stack([T, wild])) for model in found)
+    np.testing.assert_allclose(one, two, atol=1e-6)
+
+
+def test_a_folder_holds_the_model_of_few_rows(tmp_path):
+    (X, y), (T, t) = rows(40, 0, 3), rows(200, 1, 3)
+    model = AutoClassifier(**BUDGET, class_weight="balanced").fit(X, y, private=Private(T, t))
+    save_model(model, tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict(T), model.predict(T))
+
+
+@pytest.mark.slow
+def test_hostile_neighbours_of_few_public_rows_move_no_release_beyond_its_sensitivity():
+    (X, y), (T, t) = rows(20, 0), rows(12, 1)
+    t = t.astype(float)
+
+    def fit(sample):
+        return AutoClassifier(**BUDGET).fit(X, y, private=Private(*sample))
+
+    largest = 0.0
+    people = [(hostile_row(name, 3), t[4]) for name in list(HOSTILE_ROWS)[:6]]
+    people += [(hostile_row("huge norm", 3), label) for label in HOSTILE_LABELS]
+    for row, label in people:
+        other, labels = T.copy(), t.copy()
+        other[4], labels[4] = row, label
+        found = replay(fit, (T, t), (other, labels))
+        assert found.holds, (row, label)
+        largest = max(largest, found.largest)
+    assert largest > 0.1, "neighbours that move nothing prove nothing"
+
+
+def test_rows_of_the_descent_are_no_longer_than_one():
+    """Its clip takes them for that: a public row far away allows private ones there."""
+    X, y = rows(60, 0)
+    X[0] = 50.0
+    model = AutoClassifier(**BUDGET, experts=["linear"])
+    facts = model.public_facts(X, y)
+    geometry = choose_course(facts.problem(0.0), 500, 0.2).geometry
+    features = len(geometry.mean) + 1
+    T = np.array([[9e9, -9e9, 9e9], [np.nan, np.inf, 60.0], [0.0, 0.0, 0.0], [40.0, 40.0, -2.0]])
+    Z, _ = _prepared(facts, geometry, (features, 2))(T, np.zeros(4))
+    lengths = np.linalg.norm(Z[:, :features], axis=1)
+    assert lengths.max() == pytest.approx(1.0)
+    assert (lengths <= 1).all()
+    np.testing.assert_allclose(Z[:, -1], lengths)
+
+
+# class weights
+
+
+def test_class_weights_move_the_threshold_and_no_probability():
+    (X, y), (T, t) = rows(400, 0, at=1.5), rows(500, 1, at=1.5)
+    plain, fair, given = (
+        AutoClassifier(**BUDGET, experts=["linear"], class_weight=weight).fit(
+            X, y, private=Private(T, t)
+        )
+        for weight in (None, "balanced", {1: 1e9})
+    )
+    np.testing.assert_array_equal(plain.predict_proba(T), fair.predict_proba(T))
+    assert plain.guarantee_ == fair.guarantee_
+    assert plain.predict(T).mean() < fair.predict(T).mean() < given.predict(T).mean() == 1
+    expected = (fair.predict_proba(T) * fair.class_weights_).argmax(axis=1)
+    np.testing.assert_array_equal(fair.predict(T), expected)
+    shift = np.log(fair.class_weights_[1] / fair.class_weights_[0])
+    np.testing.assert_allclose(fair.decision_function(T), plain.decision_function(T) + shift)
+
+
+@pytest.mark.parametrize(
+    ("weight", "told"),
+    [
+        ("fair", "class_weight must be one of 'balanced', or be a dict"),
+        (3.0, "class_weight must be one of 'balanced', or be a dict"),
+        ({"maybe": 1.0}, "'maybe' is none of the classes"),
+        ({"yes": 0.0}, "must be a number above 0"),
+        ({"yes": np.inf}, "must be a number above 0"),
+        ({"yes": np.nan}, "must be a number above 0"),
+        ({"yes": "much"}, "must be a number above 0"),
+        ({"yes": None}, "must be a number above 0"),
+    ],
+)
+def test_a_wrong_class_weight_is_refused_before_anything_is_spent(weight, told):
+    X, y = rows(30, 0)
+    private = Private(X, np.where(y, "yes", "no"))
+    with pytest.raises(ValueError, match=told):
+        AutoClassifier(**BUDGET, class_weight=weight).fit(
+            X, np.where(y, "yes", "no"), private=private
+        )
+    assert private.spent(1e-6).epsilon == 0
+
+
+def test_a_class_without_public_rows_has_a_weight():
+    found = weights_of_classes("balanced", np.array([0, 0, 1]), np.array(["a", "b", "c"]))
+    np.testing.assert_allclose(found, [0.5, 1.0, 2.0])
+
+
+# noise
+
+
+def test_a_count_of_errors_takes_any_scores_and_labels():
+    query = ErrorRate(Cleaning(9.0, classes=3), first=1, classes=3)
+    wild = np.array([[0, np.nan, np.inf, 1.0], [0, -np.inf, -np.inf, np.nan], [9, 1, 2, 3]])
+    assert query.block(wild, np.array([1.0, -1.0, 0.0])) == 1.0
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+def test_rehearsed_noise_is_what_noise_leaves(classes):
+    """Of a confident model, where the formula of uniform probabilities is far below it."""
+    X, y = rows(1500, 0, classes)
+    given = LogisticRegression(C=1e3).fit(X, y)
+    slopes = np.vstack([given.coef_.T, given.intercept_])
+    model = 3 * (np.hstack([-slopes / 2, slopes / 2]) if classes == 2 else slopes)
+    problem = PublicProblem(X, y, model)
+    course = choose_course(problem, 2000, 0.1)
+    rehearsal, scale = Rehearsal(problem, course), 2 * course.clip * course.steps**0.5 / 200
+    noise = rehearsal.noise(scale)
+    rng, plain = np.random.default_rng(9), rehearsal._descent(0.0, None)
+    true = np.mean([rehearsal.energy(rehearsal._descent(scale, rng) - plain) for _ in range(8)])
+    formula = (classes - 1) * course.noise * scale**2
+    assert 0.7 * true < noise < 2 * true
+    assert true > 1.2 * formula
+    assert rehearsal.kept(np.zeros((4, classes)), noise) == 0.0
+    assert rehearsal.kept(np.full((4, classes), 9.0), noise) == 0.0  # no class moved
+    far = np.outer(np.ones(4), np.arange(classes)) * 100
+    assert rehearsal.kept(far, noise) == 1.0
+
+
+@pytest.mark.parametrize("public", [100, pytest.param(400, marks=pytest.mark.slow)])
+def test_as_epsilon_grows_each_arm_reaches_its_own_limit(public):
+    """The same model whatever the noise, and as good as one that reads the rows in the clear."""
+    (X, y), (T, t) = rows(public, 0, 3, noise=0.5), rows(3000, 1, 3, at=0.7, noise=0.5)
+    one, two = (
+        AutoClassifier(**{**BUDGET, "epsilon": 1e3, "random_state": seed}).fit(
+            X, y, private=Private(T, t)
+        )
+        for seed in (0, 1)
+    )
+    seen = one.adapted_.units.rows(T) if public < 300 else T  # few rows are directions
+    best = LogisticRegression(C=100).fit(seen, t).score(seen, t)
+    assert np.mean(one.predict(T) != two.predict(T)) < 0.01
+    assert one.score(T, t) > best - 0.03

@@ -1,0 +1,239 @@
+"""Both estimators: tables as they are, what is told, no harm without a shift, hostile shifts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+
+from dpadapt import AutoClassifier, AutoRegressor, Private
+from dpadapt.modelfolder import load_model, save_model
+
+BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
+FAST = ["linear", "fourier"]
+SLOW_CLASSES = [AutoRegressor, pytest.param(AutoClassifier, marks=pytest.mark.slow)]
+
+
+def numbers(n, seed, level=0.0, shift=0.0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)) + shift
+    return X, X @ [1.0, -1.0, 0.5, 0.0] + level + np.sin(2 * X[:, 3]) + 0.5 * rng.normal(size=n)
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.1, np.nan, rng.normal(40, 10, n)),
+            "town": rng.choice(["A", "B", None], n),
+            "job": pd.Categorical(rng.choice(["x", "y"], n)),
+            "member": rng.random(n) < 0.5,
+        }
+    )
+    wage = table["age"].fillna(40) / 10 + (table["town"] == "A") + rng.normal(size=n)
+    return table, wage.to_numpy()
+
+
+def error(model, X, y):
+    return float(np.mean((model.predict(X) - y) ** 2))
+
+
+def both(X, y, T, t, kind=AutoRegressor, **options):
+    return kind(**{**BUDGET, "experts": FAST, **options}).fit(X, y, private=Private(T, t))
+
+
+def test_tables_are_taken_as_they_are():
+    (X, y), (T, t) = people(300, 0), people(2000, 1)
+    T.loc[3, "town"] = "never seen"
+    model = both(X, y, T, t + 2)
+    assert model.predict(T).shape == (2000,)
+    assert error(model, T, t + 2) < 0.6 * error(model.public_model_, T, t + 2)
+    assert list(model.feature_names_in_) == ["age", "town", "job", "member"]
+    shuffled = T[["job", "member", "town", "age"]].assign(other=1)
+    again = both(X, y, shuffled, t + 2)
+    np.testing.assert_allclose(again.predict(T), model.predict(T))
+
+
+def test_classes_have_any_names_and_number():
+    (X, y), (T, t) = people(400, 0), people(2000, 1)
+    names = np.array(["high", "low", "middle"])
+    cut = np.quantile(y, [0.3, 0.7])
+    given = [names[np.digitize(each, cut)] for each in (y, t + 1)]
+    model = both(X, given[0], T, given[1], AutoClassifier, experts=["linear"])
+    assert list(model.classes_) == list(names)
+    assert model.predict_proba(T).shape == (2000, 3)
+    assert model.score(T, given[1]) > np.mean(model.public_model_.predict(T) == given[1])
+
+
+@pytest.mark.parametrize("kind", [AutoRegressor, AutoClassifier])
+def test_without_rows_or_labels_it_is_the_public_model_and_says_so(kind):
+    X, y = numbers(200, 0)
+    y = y if kind is AutoRegressor else (y > 0).astype(int)
+    model = kind(**BUDGET, experts=["linear"])
+    for private, told in (
+        (None, "no private rows"),
+        (Private(np.zeros((0, 4)), np.zeros(0)), "has no rows"),
+        (Private(X), "no labels"),
+    ):
+        model.fit(X, y, private=private)
+        assert model.guarantee_.epsilon == 0
+        assert told in model.explain_[-1]
+        assert "cost nothing" in model.explain_[-1]
+        np.testing.assert_array_equal(model.predict(X), model.public_model_.predict(X))
+
+
+def test_what_was_done_is_told():
+    model = both(*numbers(200, 0), *numbers(500, 1, level=3.0))
+    text = " ".join(model.explain_)
+    for name in ("errors", "mean", "centre", "length", "scores", "scale", "descent", "level"):
+        assert f"Release '{name}' took" in text
+    assert "stack of experts on 200 rows: linear 0." in text
+    assert model._story().summary == text
+
+
+def test_groups_change_the_folds():
+    X, y = numbers(200, 0)
+    groups = (X[:, 0] > 0).astype(int)
+    plain, given = (
+        AutoRegressor(**BUDGET, experts=FAST).public_facts(X, y, groups=each)
+        for each in (None, groups)
+    )
+    assert np.abs(plain.scores - given.scores).max() > 1e-3
+    np.testing.assert_array_equal(plain.easy, given.easy)
+
+
+@pytest.mark.parametrize("kind", SLOW_CLASSES)
+def test_a_model_folder_holds_trees_and_all(kind, tmp_path):
+    (X, y), (T, t) = people(310, 0), people(500, 1)
+    if kind is AutoClassifier:
+        y, t = np.where(y > 4, "yes", "no"), np.where(t > 4, "yes", "no")
+    model = both(X, y, T, t, kind, experts=None)
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(T), model.predict(T))
+    np.testing.assert_array_equal(again.public_model_.predict(T), model.public_model_.predict(T))
+    assert again.explain_ == model.explain_
+
+
+def test_as_epsilon_grows_it_reaches_what_is_learned_without_noise():
+    (X, y), (T, t) = numbers(300, 0), numbers(3000, 1, level=2.0)
+    T, t = T, t + 1.5 * T[:, 0]
+    limit = Ridge().fit(T, t).predict(T)
+    errors = []
+    for epsilon in (0.3, 3.0, 300.0):
+        model = both(X, y, T, t, epsilon=epsilon, experts=["linear"])
+        errors.append(float(np.mean((model.predict(T) - t) ** 2)))
+    assert errors[2] <= errors[1] <= errors[0]
+    assert errors[2] <= 1.02 * float(np.mean((limit - t) ** 2))
+
+
+@pytest.mark.slow
+def test_as_epsilon_grows_classes_reach_what_is_learned_without_noise():
+    (X, y), (T, t) = numbers(300, 0), numbers(3000, 1)
+    y, t = y > 0, t + 2 * T[:, 0] > 1
+    best = np.mean((Ridge().fit(T, t).predict(T) > 0.5) == t)
+    one, two = (
+        both(X, y, T, t, AutoClassifier, epsilon=1000.0, experts=["linear"], random_state=seed)
+        for seed in (1, 2)
+    )
+    assert np.mean(one.predict(T) != two.predict(T)) < 0.005, "nothing is left to chance"
+    assert one.score(T, t) > best - 0.02
+    assert one.score(T, t) > np.mean(one.public_model_.predict(T) == t) + 0.05
+
+
+def excess(kind, epsilon, n, change):
+    """Mean error over that of the start, in units of it; twelve tables."""
+    found = []
+    for seed in range(12):
+        (X, y), (T, t), (U, u) = (numbers(k, [seed, k]) for k in (300, n, 2000))
+        (T, t), (U, u) = change(T, t), change(U, u)
+        if kind is AutoClassifier:
+            y, t, u = y > 0, t > 0, u > 0
+        model = both(X, y, T, t, kind, epsilon=epsilon, random_state=seed, experts=["linear"])
+        one, two = model.predict(U), model.public_model_.predict(U)
+        errors = [float(np.mean((each.astype(float) - u) ** 2)) for each in (one, two)]
+        found.append(errors[0] / errors[1] - 1)
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize("kind", SLOW_CLASSES)
+@pytest.mark.parametrize("epsilon", [0.25, pytest.param(1.0, marks=pytest.mark.slow)])
+def test_without_a_shift_it_does_little_harm(kind, epsilon):
+    assert excess(kind, epsilon, 500, lambda X, y: (X, y)) < 0.03
+
+
+def noisy_labels(y, share):
+    """Some labels turned round: the expected error is at least their share."""
+    turned = np.random.default_rng(0).random(len(y)) < share
+    return np.where(turned, ~y, y)
+
+
+@pytest.mark.parametrize(("change", "kept"), [(0.0, False), (0.5, True)])
+def test_where_there_is_little_to_gain_a_move_must_mend_rows(change, kept):
+    rng = np.random.default_rng(0)
+    X, T = (
+        np.column_stack([rng.choice([-1.0, 0.05, 1.0], 2000, p=[0.4, 0.1, 0.5]), wild])
+        for wild in 0.1 * rng.normal(size=(2, 2000))
+    )
+    y, t = noisy_labels(X[:, 0] > 0, 0.35), noisy_labels(T[:, 0] > change, 0.05)
+    model = both(X, y, T, t, AutoClassifier, epsilon=4.0, experts=["linear"])
+    told = " ".join(model.explain_)
+    assert "far less than expected" in told
+    assert "Release 'check' took 5% of the budget" in told
+    assert ("move is kept" in told) == kept
+    assert np.any(model.predict(T) != model.public_model_.predict(T)) == kept
+
+
+def test_where_there_is_little_to_gain_and_too_few_rows_to_tell_it_is_the_start():
+    (X, y), (T, t) = numbers(300, 0), numbers(300, 1)
+    y = noisy_labels(y > 0, 0.35)
+    model = both(X, y, T, t > 0, AutoClassifier, epsilon=1.0, experts=["linear"])
+    assert "too few rows to tell, so the start is taken" in model.explain_[-1]
+    np.testing.assert_array_equal(model.predict(T), model.public_model_.predict(T))
+
+
+def test_a_model_that_is_wrong_far_more_than_expected_is_left_boldly():
+    (X, y), (T, t) = numbers(300, 0), numbers(500, 1)
+    told = [
+        both(X, y > 0, T, marks, AutoClassifier, experts=["linear"]).explain_
+        for marks in (t > 0, t <= 0)
+    ]
+    assert "as expected" in " ".join(told[0])
+    assert "far more than expected" in " ".join(told[1])
+    assert "100% of it is kept" in told[1][-1]
+
+
+HOSTILE = {
+    "disjoint supports": lambda X, y: (X + 10, y),
+    "flipped labels": lambda X, y: (X, -y),
+    "a heavy tail": lambda X, y: (X, y + np.where(X[:, 0] > 2.3, 1e4, 0.0)),
+    "ten times the scale": lambda X, y: (10 * X, y),
+    "other labels": lambda X, y: (X, y[::-1].copy()),
+}
+
+
+QUICK = ("disjoint supports", "flipped labels")
+REST = [pytest.param(name, marks=pytest.mark.slow) for name in HOSTILE if name not in QUICK]
+
+
+@pytest.mark.parametrize("name", [*QUICK, *REST])
+def test_hostile_shifts_do_no_harm(name):
+    assert excess(AutoRegressor, 1.0, 500, HOSTILE[name]) < 0.01
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["flipped labels", "ten times the scale", "other labels"])
+def test_hostile_shifts_of_classes_do_no_harm(name):
+    assert excess(AutoClassifier, 1.0, 500, HOSTILE[name]) < 0.03
+
+
+def test_a_column_that_is_constant_in_public_rows_is_left_out_and_told():
+    (X, y), (T, t) = numbers(300, 0), numbers(1000, 1, level=1.0)
+    X, wild = np.column_stack([X, np.full(300, 5.0)]), np.random.default_rng(0).normal(size=1000)
+    plain = both(X, y, np.column_stack([T, np.full(1000, 5.0)]), t)
+    other = both(X, y, np.column_stack([T, 1e6 * wild]), t)
+    np.testing.assert_allclose(
+        plain.predict(np.column_stack([T, wild])), other.predict(np.column_stack([T, -wild]))
+    )
+    assert "1 column is constant" in " ".join(plain.explain_)
