@@ -1,0 +1,211 @@
+"""What an evaluation found: values, intervals, and what they cost. Nothing private."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dpadapt.privacy import Guarantee
+
+from .intervals import Interval
+
+__all__ = ["Evaluation", "Measured"]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measure of a model, and beside it that of the baseline and their difference.
+
+    Parameters
+    ----------
+    title : str
+        For people.
+    model : Interval
+    baseline, difference : Interval or None
+        The difference is model minus baseline, of the same rows.
+    larger : bool
+        Whether more is better.
+
+    Examples
+    --------
+    >>> Measured("accuracy", Interval(0.8, 0.75, 0.85), None, None, True).verdict
+    ''
+    """
+
+    title: str
+    model: Interval
+    baseline: Interval | None
+    difference: Interval | None
+    larger: bool
+
+    @property
+    def verdict(self) -> str:
+        """Whether the model is better than the baseline, as far as the interval tells."""
+        if self.difference is None:
+            return ""
+        gain = self.difference if self.larger else self.difference.flipped(0.0)
+        if gain.low > 0:
+            return "better"
+        return "worse" if gain.high < 0 else "unclear"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Error of a model on private rows, with noise; safe to show to anybody.
+
+    Parameters
+    ----------
+    measures : mapping of str to Measured
+    bins : tuple of (from, to, share, gap)
+        Reliability table: share of rows, and mean of probability minus outcome (NaN where a bin is
+        lost in the noise). Empty if calibration was not measured.
+    people : int
+        Private rows, or people where they have several rows each.
+    confidence : float
+        Of the intervals.
+    guarantee : Guarantee
+        What it cost.
+    caveats : tuple of str
+        What the numbers do not say.
+    against : str
+        What the baseline is; empty if there is none.
+
+    Examples
+    --------
+    >>> error = Measured("error rate", Interval(0.2, 0.15, 0.25), None, None, False)
+    >>> print(Evaluation({"error": error}, (), 500, 0.95, Guarantee(), ()).sentence)
+    On 500 private rows, with 95 % intervals that include the noise: error rate 0.20 (0.15 to 0.25).
+    """
+
+    measures: Mapping[str, Measured]
+    bins: tuple[tuple[float, ...], ...]
+    people: int
+    confidence: float
+    guarantee: Guarantee
+    caveats: tuple[str, ...]
+    against: str = ""
+
+    @property
+    def who(self) -> str:
+        """What there are so many of."""
+        return "people" if self.guarantee.relation == "replace-unit" else "private rows"
+
+    def __getitem__(self, name: str) -> Measured:
+        return self.measures[name]
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in words."""
+        parts = []
+        for each in self.measures.values():
+            part = f"{each.title} {_text(each.model)}"
+            if each.baseline is not None and each.difference is not None:
+                part += (
+                    f", {self.against} {_text(each.baseline)}, difference "
+                    f"{_text(each.difference)}, {each.verdict}"
+                )
+            parts.append(part)
+        return (
+            f"On {self.people:,} {self.who}, with {100 * self.confidence:g} % intervals that "
+            f"include the noise: {'; '.join(parts)}."
+        )
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.guarantee.sentence}"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Cells of the table of measures, the head first."""
+        lines = [
+            (each.title, *map(_text, (each.model, each.baseline, each.difference)), each.verdict)
+            for each in self.measures.values()
+        ]
+        head = ("", "model", self.against, "difference", "the model is")
+        shown = 5 if self.against else 2
+        return [line[:shown] for line in (head, *lines)]
+
+    def bin_rows(self) -> list[tuple[str, ...]]:
+        """Cells of the reliability table, the head first; empty if there is none."""
+        if not self.bins:
+            return []
+        head = ("probability", "share of rows", "predicted minus observed")
+        cells = [
+            (f"{low:.1f} to {high:.1f}", f"{share:.3f}", "-" if math.isnan(gap) else f"{gap:+.3f}")
+            for low, high, share, gap in self.bins
+        ]
+        return [head, *cells]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON; :meth:`from_dict` is the inverse."""
+        return {
+            "format": "dpadapt evaluation 1",
+            "sentence": self.sentence,
+            "measures": {name: asdict(each) for name, each in self.measures.items()},
+            "bins": [[None if math.isnan(x) else x for x in row] for row in self.bins],
+            "people": self.people,
+            "confidence": self.confidence,
+            "guarantee": self.guarantee.to_dict(),
+            "caveats": list(self.caveats),
+            "against": self.against,
+        }
+
+    def to_json(self) -> str:
+        """Indented JSON of :meth:`to_dict`."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Evaluation:
+        """Rebuild from :meth:`to_dict`; refuses a guarantee that does not add up."""
+        if not isinstance(data, Mapping) or data.get("format") != "dpadapt evaluation 1":
+            raise ValueError("this is no evaluation that dpadapt has written.")
+        measures = {
+            str(name): Measured(
+                str(each["title"]),
+                _interval(each["model"]),
+                _interval(each["baseline"]),
+                _interval(each["difference"]),
+                bool(each["larger"]),
+            )
+            for name, each in data["measures"].items()
+        }
+        bins = (tuple(math.nan if x is None else float(x) for x in row) for row in data["bins"])
+        return cls(
+            measures,
+            tuple(bins),
+            int(data["people"]),
+            float(data["confidence"]),
+            Guarantee.from_dict(data["guarantee"]),
+            tuple(map(str, data["caveats"])),
+            str(data["against"]),
+        )
+
+    def _repr_html_(self) -> str:
+        tables = "".join(map(_html_table, (self.rows(), self.bin_rows())))
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.caveats)
+        told = html.escape(self.guarantee.sentence)
+        return f"<div>{tables}<p><strong>{told}</strong></p><ul>{notes}</ul></div>"
+
+
+def _html_table(rows: list[tuple[str, ...]]) -> str:
+    if not rows:
+        return ""
+    head, *body = ("".join(f"<td>{html.escape(cell)}</td>" for cell in row) for row in rows)
+    lines = "".join(f"<tr>{row}</tr>" for row in body)
+    return f"<table><tr>{head.replace('td>', 'th>')}</tr>{lines}</table>"
+
+
+def _interval(data: Any) -> Any:
+    if data is None:
+        return None
+    return Interval(*(float(data[key]) for key in ("value", "low", "high")))
+
+
+def _text(side: Interval | None) -> str:
+    if side is None:
+        return ""
+    digits = min(6, max(0, 1 - math.floor(math.log10(max(side.high - side.low, 1e-12)))))
+    value, low, high = (f"{x:,.{digits}f}" for x in (side.value, side.low, side.high))
+    return f"{value} ({low} to {high})"

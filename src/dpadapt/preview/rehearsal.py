@@ -1,0 +1,225 @@
+"""One rehearsal: a public sub-population plays the private people, with the noise of the real fit.
+
+The noise of the private step is set by n mu, where n is the number of private rows and mu belongs
+to epsilon and delta. A sub-population with fewer rows than the real private table is therefore
+rehearsed at a larger mu, so that n mu is the same: the noise is exactly that of the real fit.
+
+What is left is the chance in which rows were drawn, which is that of a smaller table. A model that
+was fitted to k rows looks as much too good on these rows as it looks too bad on others, and both
+fade with one over k. So the gain on rows that played and the gain on rows that did not are put
+together: the middle of the two is what endless rows would gain, and the real number of rows lies
+between that and the gain on other rows.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpadapt.auto import AutoClassifier, AutoRegressor
+from dpadapt.auto.experts import fit_expert
+from dpadapt.auto.reading import Reader
+from dpadapt.privacy import Private, compose_epsilon, gaussian_mu
+from dpadapt.privacy.accounting.events import GaussianEvent
+
+from .parts import Part
+
+__all__ = ["Rehearsal", "Stage", "same_noise_epsilon", "with_facts"]
+
+_TEST = 0.3  # of the rows of a part
+_MOST_MU = 25.0  # beyond it noise no longer matters
+_YARDSTICKS = ("linear", "trees")  # models without privacy
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """Errors on test rows of one sub-population.
+
+    Parameters
+    ----------
+    part : str
+    rows : int
+        That played the private table.
+    epsilon : float
+        Of the real fit that was rehearsed.
+    error, public, best : float
+        Of the private model, of public data alone, and of the best model without privacy.
+
+    Examples
+    --------
+    >>> Rehearsal("first rows", 100, 1.0, error=0.3, public=0.4, best=0.2).ratio
+    0.7499999999999999
+    """
+
+    part: str
+    rows: int
+    epsilon: float
+    error: float
+    public: float
+    best: float
+
+    @property
+    def ratio(self) -> float:
+        """Error over that of public data alone."""
+        return self.error / self.public if self.public > 0 else 1.0
+
+    @property
+    def best_ratio(self) -> float:
+        """The same of the best model without privacy."""
+        return self.best / self.public if self.public > 0 else 1.0
+
+
+def same_noise_epsilon(epsilon: float, delta: float, rows: int, played: int) -> float:
+    """Epsilon at which ``played`` rows get the noise that ``rows`` rows get at ``epsilon``.
+
+    Examples
+    --------
+    >>> same_noise_epsilon(1.0, 1e-6, 1000, 1000)
+    1.0
+    >>> round(same_noise_epsilon(0.25, 1e-6, 4000, 1000), 2)
+    1.1
+    """
+    if played == rows:
+        return epsilon
+    mu = min(gaussian_mu(epsilon, delta) * rows / played, _MOST_MU)
+    return compose_epsilon((GaussianEvent("rehearsal", 1.0, 1 / mu),), delta)
+
+
+def with_facts(kind: type, facts: Any) -> type:
+    """Return the estimator with its public side computed already.
+
+    Examples
+    --------
+    >>> with_facts(AutoRegressor, None).__name__
+    'AutoRegressor'
+    """
+    return type(kind.__name__, (kind,), {"_facts": lambda self, problem: facts})
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """A part with its public side: the experts are fitted once for all epsilons.
+
+    Parameters
+    ----------
+    X, y : DataFrame or ndarray, and ndarray
+        All public rows.
+    reader : Reader
+        How rows become numbers.
+    part : Part
+    rows : int
+        Of the real private table.
+    delta : float
+    classes : ndarray or None
+        None for numbers.
+    seed : int
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2))
+    >>> first = Part("first rows", np.arange(60))
+    >>> Stage(X, X[:, 0], Reader(), first, 1000, 1e-6, None, 0).played
+    42
+    """
+
+    X: Any
+    y: NDArray[Any]
+    reader: Reader
+    part: Part
+    rows: int
+    delta: float
+    classes: NDArray[Any] | None
+    seed: int
+
+    @cached_property
+    def _roles(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Rows that stay public, that play the private table, and that test."""
+        order = np.random.default_rng(self.seed).permutation(self.part.rows)
+        cut = max(1, round(_TEST * len(order)))
+        rest = np.setdiff1d(np.arange(len(self.y)), self.part.rows)
+        return rest, order[cut:][: self.rows], order[:cut]
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """All public rows as numbers."""
+        return self.reader.rows(self.X)
+
+    @property
+    def played(self) -> int:
+        """Number of rows that play the private table."""
+        return len(self._roles[1])
+
+    def rehearse(self, epsilons: Sequence[float], draws: int) -> Iterator[Rehearsal]:
+        """Fit at each epsilon with the noise of the real fit, ``draws`` times."""
+        rest, play, _ = self._roles
+        given: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
+        kind = AutoRegressor if self.classes is None else AutoClassifier
+        public, labels = _some(self.X, rest), self.y[rest]
+        facts = kind(epsilon=1.0, delta=self.delta, **given).public_facts(public, labels)
+        known, start = with_facts(kind, facts), facts.model.predict
+        public_error = self._error(start(_some(self.X, self.part.rows)), self.part.rows)
+        best = public_error - self._best_gain(start)
+        private = Private(_some(self.X, play), self.y[play])
+        for epsilon in epsilons:
+            raised = same_noise_epsilon(epsilon, self.delta, self.rows, len(play))
+            for draw in range(draws):
+                budget = {"epsilon": raised, "delta": self.delta, **given}
+                model = known(**budget, noise="seeded", random_state=self.seed + draw)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of a large epsilon, which nobody spends
+                    model.fit(public, labels, private=private)
+                error = public_error - self._gain(start, model.predict)
+                yield Rehearsal(self.part.name, len(play), epsilon, error, public_error, best)
+
+    def _gain(self, start: Any, predict: Any, *, fair: bool = True) -> float:
+        """How much the error falls, as it would with the real number of rows.
+
+        Where it is not ``fair``, because a model knows its own rows by heart, the gain on others.
+        """
+        _, play, test = self._roles
+        other, own = (
+            self._error(start(rows), places) - self._error(predict(rows), places)
+            for places in (test, play)
+            for rows in (_some(self.X, places),)
+        )
+        fade = len(play) / self.rows if fair else 1.0
+        return (own + other) / 2 - fade * (own - other) / 2
+
+    def _error(self, answers: Any, rows: NDArray[np.int64]) -> float:
+        """Mean squared error, or error rate."""
+        if self.classes is None:
+            return float(np.mean((answers - self.y[rows]) ** 2))
+        return float(np.mean(answers != self.y[rows]))
+
+    def _best_gain(self, start: Any) -> float:
+        """Most that linear models and trees gain, on the played rows alone and with the rest."""
+        rest, play, _ = self._roles
+        gains = []
+        for sample in (play, np.concatenate([rest, play])):
+            for name in _YARDSTICKS:
+                predict = self._plain(name, sample)
+                gains.append(self._gain(start, predict, fair=name == "linear"))
+        return max(gains)
+
+    def _plain(self, name: str, sample: NDArray[np.int64]) -> Any:
+        """Model of one kind without privacy, as a function of rows."""
+        k = 0 if self.classes is None else len(self.classes)
+        y = self.y if self.classes is None else np.searchsorted(self.classes, self.y)
+        expert = fit_expert(name, self.numbers[sample], y[sample], k)
+
+        def predict(X: Any) -> NDArray[Any]:
+            scores = expert(self.reader.rows(X))
+            return scores[:, 0] if self.classes is None else self.classes[scores.argmax(axis=1)]
+
+        return predict
+
+
+def _some(X: Any, rows: NDArray[np.int64]) -> Any:
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

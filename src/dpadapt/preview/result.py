@@ -1,0 +1,266 @@
+"""What was rehearsed, read as answers: error and share of the gap at each epsilon, and targets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.isotonic import isotonic_regression
+
+from dpadapt.privacy import gaussian_mu
+
+from .rehearsal import Rehearsal
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["Line", "Preview", "Target"]
+
+_BAND = (0.1, 0.9)
+_NO_GAP = 0.02  # of the public error: less is no gap that a rehearsal could see
+
+
+@dataclass(frozen=True)
+class Line:
+    """What one epsilon buys.
+
+    Parameters
+    ----------
+    epsilon : float
+    error, low, high : float
+        Mean over rehearsals, and the band that holds eight of ten.
+    share, share_low, share_high : float
+        Of the gap between public data alone and no privacy; nan where there is no gap.
+    cost : float
+        What privacy costs, as a part of the public error: a gap below this does not pay.
+    worse : float
+        Part of the rehearsals that were worse than public data alone.
+
+    Examples
+    --------
+    >>> Line(1.0, 0.2, 0.19, 0.22, 0.8, 0.7, 0.9, 0.05, 0.0).share
+    0.8
+    """
+
+    epsilon: float
+    error: float
+    low: float
+    high: float
+    share: float
+    share_low: float
+    share_high: float
+    cost: float
+    worse: float
+
+
+@dataclass(frozen=True)
+class Target:
+    """What must be reached: an error, or a share of the gap.
+
+    Parameters
+    ----------
+    value : float
+    share : bool, default=False
+
+    Examples
+    --------
+    >>> Target.of("50%"), Target.of("0.2")
+    (Target(value=0.5, share=True), Target(value=0.2, share=False))
+    """
+
+    value: float
+    share: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> Target:
+        """Read "0.2" (an error) or "50%" (a share of the gap)."""
+        share = text.strip().endswith("%")
+        try:
+            value = float(text.strip().rstrip("% ")) / (100 if share else 1)
+        except ValueError:
+            value = math.nan
+        if not (0 < value < math.inf) or (share and value > 1):
+            raise ValueError(
+                f"target must be an error as in 0.2, or a share of the gap as in 50%; got {text!r}."
+            )
+        return cls(value, share)
+
+    def __str__(self) -> str:
+        return f"{self.value:.0%} of the gap" if self.share else f"an error of {self.value:.4g}"
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What budgets would buy, from rehearsals on public rows alone.
+
+    Parameters
+    ----------
+    rows : int
+        Private rows of the real fit.
+    delta : float
+    measure : str
+        What the error is.
+    rehearsals : tuple of Rehearsal
+    notes : tuple of str
+        How far they can be trusted, in words.
+    expected_gap : float, optional
+        The gap to reckon with, as a part of the public error, instead of the one that public
+        sub-populations show: what privacy costs is as rehearsed.
+
+    Examples
+    --------
+    >>> found = [Rehearsal("a", 90, e, 0.4 - 0.1 * e, 0.4, 0.2) for e in (0.5, 1.0)]
+    >>> view = Preview(1000, 1e-6, "mean squared error", tuple(found), ())
+    >>> [round(line.share, 2) for line in view.lines]
+    [0.25, 0.5]
+    >>> round(view.least_epsilon(Target.of("40%")), 2)
+    0.76
+    >>> from dataclasses import replace
+    >>> [round(line.share, 2) for line in replace(view, expected_gap=0.75).lines]
+    [0.5, 0.67]
+    """
+
+    rows: int
+    delta: float
+    measure: str
+    rehearsals: tuple[Rehearsal, ...]
+    notes: tuple[str, ...]
+    expected_gap: float | None = None
+
+    @property
+    def public_error(self) -> float:
+        """Mean error of public data alone."""
+        return float(np.mean([each.public for each in self.rehearsals]))
+
+    @property
+    def seen_gap(self) -> float:
+        """Part of the public error that no privacy at all took away in the rehearsals."""
+        return 1 - float(np.mean([each.best_ratio for each in self.rehearsals]))
+
+    @property
+    def gap(self) -> float:
+        """The gap that is reckoned with: the expected one, or the one seen."""
+        return self.seen_gap if self.expected_gap is None else self.expected_gap
+
+    @property
+    def best_error(self) -> float:
+        """Error without any privacy, on the scale of the others."""
+        return self.public_error * (1 - self.gap)
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """Budgets that were rehearsed, in order."""
+        return tuple(sorted({each.epsilon for each in self.rehearsals}))
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """What each epsilon buys.
+
+        More budget does no harm to whoever may spend less, so that what rises with epsilon is
+        chance, and neighbours are averaged until nothing rises.
+        """
+        ratios = [self._ratios(epsilon) for epsilon in self.epsilons]
+        courses = [
+            isotonic_regression(course, increasing=False)
+            for course in (
+                [each.mean() for each in ratios],
+                *([np.quantile(each, end) for each in ratios] for end in _BAND),
+            )
+        ]
+        worse = [float(np.mean(each > 1)) for each in ratios]
+        return tuple(
+            self._line(epsilon, float(middle), float(low), float(high), often)
+            for epsilon, middle, low, high, often in zip(
+                self.epsilons, *courses, worse, strict=True
+            )
+        )
+
+    def _ratios(self, epsilon: float) -> NDArray[np.float64]:
+        """Errors over the public error, with the gap that is reckoned with."""
+        rehearsed = [each.ratio for each in self.rehearsals if each.epsilon == epsilon]
+        return np.array(rehearsed) + self.seen_gap - self.gap
+
+    def _line(self, epsilon: float, middle: float, low: float, high: float, worse: float) -> Line:
+        error, gap = self.public_error, self.gap if self.gap >= _NO_GAP else math.nan
+        return Line(
+            epsilon,
+            error=error * middle,
+            low=error * low,
+            high=error * high,
+            share=(1 - middle) / gap,
+            share_low=(1 - high) / gap,
+            share_high=(1 - low) / gap,
+            cost=middle - (1 - self.gap),
+            worse=worse,
+        )
+
+    def _course(self, target: Target) -> tuple[NDArray[np.float64], float]:
+        """Numbers that never fall with epsilon, and the one to reach."""
+        if not target.share:
+            values, goal = [-line.error for line in self.lines], -target.value
+        else:
+            values, goal = [line.share for line in self.lines], target.value
+        return np.array(values), goal
+
+    def least_epsilon(self, target: Target) -> float:
+        """Least epsilon that reaches the target, between those rehearsed; nan if none does.
+
+        Parameters
+        ----------
+        target : Target
+        """
+        values, goal = self._course(target)
+        if not np.isfinite(values).all() or goal > values[-1]:
+            return math.nan
+        place = int(np.argmax(values >= goal))
+        if place == 0:
+            return self.epsilons[0]
+        part = (goal - values[place - 1]) / (values[place] - values[place - 1])
+        ends = np.log(self.epsilons[place - 1 : place + 1])
+        return float(np.exp(ends[0] + part * (ends[1] - ends[0])))
+
+    def least_rows(self, target: Target, epsilon: float) -> float:
+        """Private rows that reach the target at an epsilon; nan if none of the rehearsals does.
+
+        What noise costs depends on rows times mu, so that the same course answers for rows.
+
+        Parameters
+        ----------
+        target : Target
+        epsilon : float
+        """
+        least = self.least_epsilon(target)
+        if math.isnan(least):
+            return math.nan
+        mu = gaussian_mu(least, self.delta) / gaussian_mu(epsilon, self.delta)
+        return float(math.ceil(self.rows * mu))
+
+    def to_frame(self) -> pd.DataFrame:
+        """Every rehearsal as a line of a table."""
+        import pandas as pd
+
+        return pd.DataFrame([vars(each) for each in self.rehearsals])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain numbers and texts."""
+        return {
+            "rows": self.rows,
+            "delta": self.delta,
+            "measure": self.measure,
+            "seen_gap": self.seen_gap,
+            "expected_gap": self.expected_gap,
+            "public_error": self.public_error,
+            "best_error": self.best_error,
+            "lines": [vars(line) for line in self.lines],
+            "notes": list(self.notes),
+        }
+
+    def draw(self) -> Figure:
+        """Error against epsilon, with the band, public data alone and no privacy."""
+        from .figure import preview_figure
+
+        return preview_figure(self)

@@ -1,0 +1,80 @@
+"""How far a rehearsal can be trusted, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .rehearsal import Rehearsal
+
+__all__ = ["trust_in_words"]
+
+_NO_GAP, _WIDE = 0.02, 0.5
+
+
+def trust_in_words(
+    rehearsals: Sequence[Rehearsal],
+    rows: int,
+    *,
+    grouped: bool,
+    left_out: int,
+    expected_gap: float | None = None,
+) -> tuple[str, ...]:
+    """Sentences on what was rehearsed and what it cannot know.
+
+    Parameters
+    ----------
+    rehearsals : sequence of Rehearsal
+    rows : int
+        Of the real private table.
+    grouped : bool
+        Whether the user said which rows belong together.
+    left_out : int
+        Public rows that took no part.
+    expected_gap : float, optional
+        What the user said that no privacy would gain.
+
+    Examples
+    --------
+    >>> alike = [Rehearsal("a", 90, 1.0, 0.4, 0.4, 0.4)]
+    >>> print(trust_in_words(alike, 80, grouped=True, left_out=0)[1])
+    The sub-populations hardly differ: no privacy at all would gain less than 2 %. If you expect \
+the private people to differ more, say how much (gap): what privacy costs is known all the same.
+    """
+    parts = {each.part: each for each in rehearsals}
+    kind = "your groups" if grouped else "clusters of the columns and both ends of the table"
+    told = [
+        f"{len(parts)} public sub-populations ({kind}) played the private people. The real private "
+        "people may differ from public ones more, less, or in another way: believe what privacy "
+        "costs more than the error itself."
+    ]
+    gap = 1 - float(np.mean([each.best_ratio for each in parts.values()]))
+    if expected_gap is not None:
+        told.append(
+            f"A gap of {expected_gap:.0%} of the public error is what you expect; the "
+            f"sub-populations showed {max(gap, 0.0):.0%}."
+        )
+    elif gap < _NO_GAP:
+        told.append(
+            "The sub-populations hardly differ: no privacy at all would gain less than 2 %. If you "
+            "expect the private people to differ more, say how much (gap): what privacy costs is "
+            "known all the same."
+        )
+    fewest = min(each.rows for each in parts.values())
+    if fewest < rows:
+        told.append(
+            f"The noise is that of {rows:,} rows, but the smallest sub-population has {fewest:,}: "
+            "what more rows would teach is reckoned, not seen."
+        )
+    if left_out:
+        told.append(f"{left_out:,} public rows took no part, to keep the rehearsal short.")
+    shares = [1 - each.ratio for each in rehearsals]
+    if gap >= _NO_GAP and np.std(shares) > _WIDE * gap:
+        told.append("The sub-populations disagree: look at the band, not at the middle.")
+    if not grouped:
+        told.append(
+            "If a column says where rows come from (site, year, region), give it as groups: that "
+            "rehearses the change of people that you expect."
+        )
+    return tuple(told)

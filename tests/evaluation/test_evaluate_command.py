@@ -1,0 +1,196 @@
+"""``dpadapt evaluate``: from a model folder and a private file to numbers that can be shown."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dpadapt import AutoClassifier, AutoRegressor, PrivacyError, Private
+from dpadapt.cli import app
+from dpadapt.evaluation import Evaluation
+from dpadapt.modelfolder import save_model
+from dpadapt.privacy import Ledger
+
+SEED = ("--noise", "seeded", "--random-state", "0")
+BUDGET = ("--epsilon", "0.5", "--delta", "1e-6")
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def people(n, seed):
+    rng = np.random.default_rng([n, seed])
+    table = pd.DataFrame({"age": rng.integers(20, 70, n), "town": rng.choice(["A", "B"], n)})
+    wage = table["age"] / 10 + (table["town"] == "A") + rng.normal(size=n)
+    return table.assign(wage=wage, rich=np.where(wage > 5, "yes", "no"))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("evaluate")
+    public, private = people(300, 0), people(2000, 1)
+    X, T = (each[["age", "town"]] for each in (public, private))
+    budget = {"epsilon": 1.0, "delta": 1e-6, "experts": ["linear"]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+        classes = AutoClassifier(**budget)
+        classes.fit(X, public["rich"], private=Private(T, private["rich"]))
+        save_model(classes, folder / "classes")
+        save_model(AutoRegressor(**budget).fit(X, public["wage"]), folder / "numbers")
+    test = people(3000, 2)
+    test.to_csv(folder / "test.csv", index=False)
+    test.to_parquet(folder / "test.parquet")
+    public.to_csv(folder / "public.csv", index=False)
+    return folder
+
+
+@pytest.fixture
+def here(files, monkeypatch):
+    monkeypatch.chdir(files)
+    return files
+
+
+def evaluated(*more, model="classes", private="test.parquet", label="rich", code=0):
+    files = ("--model", model, "--private", private, "--label", label)
+    return run("evaluate", *files, *BUDGET, *more, code=code)
+
+
+def test_a_classifier(here, tmp_path):
+    out = tmp_path / "evaluation.json"
+    text = evaluated("--out", out, *SEED)
+    for words in ("On 3,000 private rows", "public only", "accuracy", "AUC", "Reliability"):
+        assert words in text
+    assert "epsilon = 0.5" in text
+    assert "do not release these numbers" in text
+    found = Evaluation.from_dict(json.loads(out.read_text()))
+    assert found["accuracy"].model.value > 0.7
+    assert found.guarantee.noise == "seeded"
+
+
+def test_csv_and_parquet_and_the_types_of_a_public_file_give_the_same(here, tmp_path):
+    values = []
+    for i, more in enumerate(
+        (("test.parquet",), ("test.csv",), ("test.csv", "--public", "public.csv"))
+    ):
+        out = tmp_path / f"{i}.json"
+        evaluated("--metric", "accuracy", "--out", out, *SEED, *more[1:], private=more[0])
+        values.append(json.loads(out.read_text())["measures"]["accuracy"])
+    assert values[0] == values[1] == values[2]
+
+
+def test_numbers_and_a_baseline(here):
+    more = ("--label-range", "0", "12", "--largest-error", "4", "--baseline", "numbers")
+    text = evaluated(*more, *SEED, model="numbers", label="wage")
+    assert "mean squared" in text
+    assert "baseline" in text
+    assert "an error above 4 counts as that" in text
+
+
+def test_the_ledger_is_charged_and_refuses(here, tmp_path):
+    ledger = tmp_path / "budget.db"
+    named = ("--ledger", ledger, "--dataset", "people")
+    run("ledger", "create", *named, "--epsilon", "0.6", "--delta", "1e-6")
+    evaluated(*named)
+    assert "evaluation" in run("ledger", "show", *named)
+    assert "would be passed" in evaluated(*named, code=1)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--metric", "fun"), "'fun' is none of"),
+        (("--metric", "mse"), "for models that predict numbers"),
+        (("--out", "nowhere/e.json"), "there is no folder"),
+        (("--public", "nothing.csv"), "there is no file"),
+        (("--confidence", "2"), "confidence must lie"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_line(here, more, words):
+    assert words in evaluated(*more, code=1)
+
+
+def test_files_that_lack_something(here):
+    assert "no column 'wealth' for the label" in evaluated(label="wealth", code=1)
+    assert "no column 'wealth'" in evaluated(label="wealth", private="test.csv", code=1)
+    assert "there is no file" in evaluated(private="other.csv", code=1)
+    run("evaluate", "--model", "classes", *BUDGET, code=2)
+    evaluated("--noise", "seeded", code=2)
+    evaluated("--ledger", "budget.db", code=2)
+    evaluated("--out", "classes/e.json", code=2)
+
+
+def test_the_help_has_examples():
+    assert "dpadapt evaluate --model model/" in run("evaluate", "--help")
+
+
+def test_files_in_another_hand_are_read_as_they_are_written(here, tmp_path):
+    found, test = [], people(3000, 2)
+    written = {"index": False, "sep": ";", "decimal": ",", "encoding": "cp1252"}
+    test.assign(age=test["age"] + 0.5).to_csv(tmp_path / "plain.csv", index=False)
+    test.assign(age=test["age"] + 0.5).to_csv(tmp_path / "other.csv", **written)
+    public = people(300, 0)
+    public.assign(age=public["age"] + 0.5).to_csv(tmp_path / "public.csv", **written)
+    odd = tmp_path / "other.csv"
+    for i, (file, more) in enumerate(
+        (
+            (tmp_path / "plain.csv", ()),
+            (odd, ("--public", tmp_path / "public.csv")),
+            (odd, ("--decimal", ",")),
+            (odd, ("--sep", ";", "--decimal", ",", "--encoding", "latin-1")),
+        )
+    ):
+        out = tmp_path / f"{i}.json"
+        evaluated("--metric", "log_loss", "--out", out, *SEED, *more, private=file)
+        found.append(json.loads(out.read_text())["measures"]["log_loss"])
+    assert found[0] == found[1] == found[2] == found[3]
+    assert "has the separator semicolon, not comma" in evaluated(private=odd, code=1)
+    assert "--sep must be one character" in evaluated("--sep", "ab", code=2)
+
+
+@pytest.mark.parametrize("file", ["bare.csv", "bare.parquet"])
+def test_a_file_without_labels_or_columns_is_told_plainly(here, tmp_path, file):
+    bare = people(50, 2).drop(columns="rich")
+    named = ("--ledger", tmp_path / "b.db", "--dataset", "people")
+    run("ledger", "create", *named, "--epsilon", "1", "--delta", "1e-6")
+    for table, words in (
+        (bare, "has no column 'rich' for the label"),
+        (bare.drop(columns="town").assign(rich="no"), "lacks the column(s) town of the model"),
+    ):
+        write = table.to_csv if file.endswith("csv") else table.to_parquet
+        write(tmp_path / file, index=False)
+        assert words in evaluated(*named, private=tmp_path / file, code=1)
+    assert Ledger(tmp_path / "b.db").charges("people") == []
+
+
+def test_people_with_several_rows(here, tmp_path):
+    test = people(3000, 2).assign(who=np.arange(3000) // 2)
+    for name in ("u.csv", "u.parquet"):
+        (test.to_csv if name == "u.csv" else test.to_parquet)(tmp_path / name, index=False)
+        text = evaluated("--unit", "who", "--max-rows", 2, *SEED, private=tmp_path / name)
+        assert "On 1,500" in text
+        assert "replace-unit" in text
+    assert "belong together" in evaluated("--unit", "who", code=2)
+    assert "no column 'nope'" in evaluated("--unit", "nope", "--max-rows", 2, code=1)
+
+
+def test_a_charge_is_told_whatever_fails(here, tmp_path, monkeypatch):
+    named = ("--ledger", tmp_path / "budget.db", "--dataset", "people")
+    run("ledger", "create", *named, "--epsilon", "0.6", "--delta", "1e-6")
+
+    def fails(*given, **named):
+        raise PrivacyError("after the charge")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpadapt.privacy.Session.release", fails)
+        text = evaluated(*named, code=1)
+    assert "The ledger was charged for people" in text
+    text = evaluated(*named, code=1)
+    assert "would be passed" in text
+    assert "Nothing was charged for people" in text
