@@ -13,9 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from dpadapt import AdaptationPipeline
-from dpadapt._commands.features import NumberCells, TextCells
-from dpadapt._commands.tables import open_private
 from dpadapt.cli import app
+from dpadapt.cli.tables import open_private
+from dpadapt.features import NumberCells, TextCells
 from dpadapt.modelfolder import load_model
 
 SENTINEL = "987654.321"
@@ -23,8 +23,11 @@ BASIC = ["--label", "y", "--epsilon", "1", "--delta", "1e-6"]
 COMMANDS = (
     [],
     ["demo"],
+    ["check"],
+    ["export"],
     ["fit"],
     ["predict"],
+    ["preview"],
     ["report"],
     ["ledger"],
     ["ledger", "create"],
@@ -60,15 +63,38 @@ def files(tmp_path_factory):
 
 
 @pytest.fixture
-def here(files, tmp_path, monkeypatch):
+def drawing_here(files, tmp_path, monkeypatch):
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def fit(*more, private="private.parquet", public="public.csv", out="model", code=0):
+@pytest.fixture
+def here(drawing_here, monkeypatch):
+    """The same, where reports have no figures: to draw them takes longer than to fit."""
+    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    return drawing_here
+
+
+QUICK = ("--estimator", "DiscrepancyRegressor")
+
+
+def fit(*more, private="private.parquet", public="public.csv", out="model", code=0, kind=QUICK):
     files = ("--public", public, "--private", private, "--out", out)
-    return run("fit", *files, *BASIC, *more, code=code)
+    return run("fit", *files, *BASIC, *kind, *more, code=code)
+
+
+@pytest.fixture(scope="module")
+def fitted(files, tmp_path_factory):
+    out = tmp_path_factory.mktemp("fitted") / "model"
+    fit(private=files / "private.parquet", public=files / "public.csv", out=out)
+    return out
+
+
+@pytest.fixture
+def model(here, fitted):
+    """A folder ``model`` here, as ``fit()`` would write it."""
+    shutil.copytree(fitted, "model")
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -82,17 +108,19 @@ def test_version():
     assert run("--version").startswith("dpadapt 0.")
 
 
-def test_fit_predict_report(here):
+def test_fit_predict_report(drawing_here):
     text = fit("--degree", 2)
     assert "Replacing any one private row by any other" in text
-    assert "a column 'y'; this method does not use it" in text
+    assert "does not use the private labels in column 'y'" in text
     assert "the public rows were weighted" in text
     run("predict", "--model", "model", "--input", "public.csv", "--out", "p.csv")
     predicted, public = pd.read_csv("p.csv")["prediction"], pd.read_csv("public.csv")
     assert len(predicted) == len(public)
     assert np.corrcoef(predicted, public["y"])[0, 1] > 0.95
     assert "epsilon = 1" in run("report", "--model", "model", "--out", "r.html")
-    assert Path("r.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert page.startswith("<!DOCTYPE html>")
+    assert "data:image/svg+xml;base64," in page
 
 
 def test_csv_and_parquet_give_the_same_model(here):
@@ -220,7 +248,7 @@ def test_nothing_is_charged_when_the_model_cannot_be_written(here):
         ({"public": "text.txt"}, "must end in .csv or .parquet"),
         ({"public": "empty.csv"}, "could not be read as CSV"),
         ({"public": "norows.csv"}, "has no rows"),
-        ({"public": "textlabel.csv"}, "missing or no numbers"),
+        ({"public": "textlabel.csv"}, "1 of 2 public labels in column 'y' are no numbers"),
         ({"public": "nolabel.csv"}, "no column 'y' for the label; it has: a"),
         ({"public": "onlylabel.csv"}, "no column besides the label"),
         ({"private": "other.csv"}, "lacks the column(s) size, town, member"),
@@ -264,7 +292,7 @@ def test_a_damaged_private_csv_says_nothing_of_its_cells(here, content):
     Path("private.csv").write_bytes(content.encode("latin-1"))
     result = CliRunner().invoke(
         app,
-        ["fit", "--public", "public.csv", "--private", "private.csv", *BASIC, "--out", "model"],
+        [*FIT[:4], "private.csv", *BASIC, *QUICK, "--out", "model"],
     )
     assert "987654" not in result.output
     assert result.exit_code in (0, 1)
@@ -277,7 +305,7 @@ def test_unforeseen_errors_tell_only_their_type(here, monkeypatch):
     def broken(*args):
         raise RuntimeError(SENTINEL)
 
-    monkeypatch.setattr("dpadapt._commands.fit.read_public", broken)
+    monkeypatch.setattr("dpadapt.cli.fit.read_public", broken)
     text = fit(code=1)
     assert "RuntimeError" in text
     assert SENTINEL not in text
@@ -306,10 +334,9 @@ def test_impossible_budgets(here, more):
     assert more[0].strip("-") in fit(*more, code=1)
 
 
-def test_bad_models_and_inputs(here):
+def test_bad_models_and_inputs(model):
     predict = ("predict", "--out", "p.csv", "--model")
     assert "no model folder" in run(*predict, "nope", "--input", "public.csv", code=1)
-    fit()
     table(5, 1).drop(columns="town").to_csv("short.csv", index=False)
     assert "lacks the column(s) town" in run(*predict, "model", "--input", "short.csv", code=1)
     assert "no file nope.csv" in run(*predict, "model", "--input", "nope.csv", code=1)
@@ -332,8 +359,7 @@ def test_control_characters_do_not_reach_the_terminal(here):
     assert "\x1b" not in run("report", "--model", "\x1b[31mred", code=1)
 
 
-def test_the_report_does_not_break_the_seal(here):
-    fit()
+def test_the_report_does_not_break_the_seal(model):
     assert "sealed" in run("report", "--model", "model", "--out", "model/report.html", code=2)
     load_model("model")
 
@@ -357,9 +383,10 @@ def process(*arguments, script=None):
     )
 
 
-FIT = ["fit", "--public", "public.csv", "--private", "private.parquet", *BASIC]
+FIT = ["fit", "--public", "public.csv", "--private", "private.parquet", *BASIC, *QUICK]
 
 
+@pytest.mark.slow
 def test_two_processes_cannot_overspend_one_ledger(here):
     run("ledger", "create", "--ledger", "b.db", "--dataset", "p", "--epsilon", 1.2, "--delta", 1e-6)
     both = [process(*FIT, "--ledger", "b.db", "--dataset", "p", "--out", out) for out in "ab"]
@@ -405,7 +432,9 @@ def test_a_reader_that_goes_away_costs_no_model(here):
     paid = account()
     script = (
         "import os\n"
+        "import dpadapt.report.figures\n"
         "from dpadapt import AdaptationPipeline\n"
+        "dpadapt.report.figures.as_data_uri = lambda figure: 'data:,'\n"
         "whole = AdaptationPipeline.fit\n"
         "def fit(self, *args, **kwargs):\n"
         "    whole(self, *args, **kwargs)\n"
@@ -436,7 +465,7 @@ def test_a_model_that_was_paid_for_is_kept_somewhere(here, monkeypatch):
     monkeypatch.undo()
     monkeypatch.chdir(here)
     monkeypatch.setattr("tempfile.tempdir", str(here / "elsewhere"))
-    monkeypatch.setattr("dpadapt._commands.fit.ReportContext", full)
+    monkeypatch.setattr("dpadapt.report.ReportContext", full)
     text = fit(*paid, code=1)
     assert "a charge stands" in text
     assert "Error: model cannot be written: No space left on device" in text
@@ -467,8 +496,7 @@ def test_a_place_that_cannot_be_costs_nothing(here, out):
     assert charges() == 0
 
 
-def test_nothing_is_written_into_a_model_folder_by_any_path(here):
-    fit()
+def test_nothing_is_written_into_a_model_folder_by_any_path(model):
     Path("link").symlink_to("model")
     Path("file.csv").symlink_to("model/model.json")
     for out in ("link/report.html", "./model/../model/r.html", "file.csv"):
@@ -479,9 +507,8 @@ def test_nothing_is_written_into_a_model_folder_by_any_path(here):
     load_model("model")
 
 
-def test_pipes_are_no_inputs(here):
+def test_pipes_are_no_inputs(model):
     """Reading one would wait for a writer for ever."""
-    fit()
     Path("people").mkdir()
     for name in ("pipe.csv", "pipe.json", "people/a.parquet"):
         os.mkfifo(name)

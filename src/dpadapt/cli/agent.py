@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import sys
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from dpadapt._commands.screens import plain_errors
+from .screens import plain_errors
+from .tables import TableError, require_file
 
 __all__ = ["agent", "answer_one", "read_row"]
+
+_MOST_DIGITS = 400  # of a whole number; a longer one is beyond any float
 
 
 @plain_errors()
@@ -69,8 +73,6 @@ def answer_one(
 
 def read_row(path: Path, label: str | None, lines: BinaryIO) -> tuple[list[Any], Any]:
     """Cells of the row in the file's order, and its label; "-" is the first of ``lines``."""
-    from dpadapt._commands.tables import TableError, require_file
-
     if str(path) == "-":
         text, kind = lines.readline().decode("utf-8", "replace"), ".json"
     else:
@@ -91,17 +93,26 @@ def read_row(path: Path, label: str | None, lines: BinaryIO) -> tuple[list[Any],
 
 def _json_row(text: str) -> dict[str, Any] | None:
     try:
-        row = json.loads(text)
+        row = json.loads(text, parse_int=_whole)
     except (ValueError, RecursionError):
         return None
     return row if isinstance(row, dict) else None
 
 
+def _whole(digits: str) -> int | float:
+    """A whole number of any length: whether a device answers must not depend on a cell."""
+    return int(digits) if len(digits) < _MOST_DIGITS else float(digits)
+
+
 def _csv_row(text: str) -> dict[str, Any] | None:
+    limit = csv.field_size_limit(max(len(text), 1))  # no cell is too long
     try:
-        table = [row for row in csv.reader(text.splitlines()) if row]
-    except csv.Error:  # a cell that is too long, say
+        # not split at characters that end a line elsewhere than in a file
+        table = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
+    except csv.Error:
         return None
+    finally:
+        csv.field_size_limit(limit)
     if len(table) != 2 or len(table[0]) != len(table[1]):
         return None
     return dict(zip(*table, strict=True))

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from dpadapt.privacy.ledger import Charge, Dataset
+    from dpadapt.privacy.ledger.ledger import Charge, Dataset
 
 __all__ = [
     "charges_table",
     "console",
     "datasets_table",
+    "numbers_table",
     "plain_errors",
     "results_table",
     "say",
@@ -29,6 +30,8 @@ __all__ = [
     "say_note",
     "told_if_it_can_be",
 ]
+
+_LET_THROUGH = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -87,20 +90,27 @@ def plain_errors() -> Iterator[None]:
 
     The text of an unforeseen error could speak of a private value, so only its type is shown.
     """
-    from dpadapt.privacy.errors import LET_THROUGH, PrivacyError
-
     try:
         yield
         return
     except OSError as error:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
-    except (PrivacyError, ValueError, TypeError, ImportError) as error:
+    except (ValueError, TypeError, ImportError) as error:
         text = " ".join(str(error).split())
-    except (typer.Exit, typer.Abort, typer.BadParameter, *LET_THROUGH):
+    except (typer.Exit, typer.Abort, typer.BadParameter, *_LET_THROUGH):
         raise
     except BaseException as error:
-        text = f"something went wrong that dpadapt did not foresee ({type(error).__name__})."
+        text = _of_other(error)
     _fail(text)
+
+
+def _of_other(error: BaseException) -> str:
+    """What is told of other errors: the words of our own, and of unforeseen ones the type."""
+    from dpadapt.privacy.core.errors import PrivacyError  # not before: it takes its time
+
+    if isinstance(error, PrivacyError):
+        return " ".join(str(error).split())
+    return f"something went wrong that dpadapt did not foresee ({type(error).__name__})."
 
 
 def _fail(text: str) -> None:
@@ -163,10 +173,21 @@ def results_table(name: str, summary: pd.DataFrame) -> Table:
         table.add_row(
             _text(str(row["method"])),
             f"{row['mse']:.4f}",
-            f"{row['spread']:.4f}",
+            f"{row['spread']:.4f}".replace("nan", "–"),
             "did not adapt" if unadapted else closed.replace(" ± nan%", ""),
             style="bold" if ours else "",
         )
+    return table
+
+
+def numbers_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Lines of short texts under their heads."""
+    table = _table(heads[0], ())
+    for head in heads[1:]:
+        table.add_column(head, justify="right", overflow="fold")
+    table.title = _text(title, "bold")
+    for row in rows:
+        table.add_row(*map(_text, row))
     return table
 
 

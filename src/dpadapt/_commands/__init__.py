@@ -1,1 +1,0 @@
-"""What the commands do, one file each, and what they share; ``dpadapt.cli`` only names them."""

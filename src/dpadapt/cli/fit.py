@@ -1,0 +1,345 @@
+"""``dpadapt fit``: from two files to a model folder."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .both_files import both_forms
+from .columns import Asked, choose_columns
+from .formats import Form, given_form
+from .holdout import HoldOut
+from .options import (
+    Decimal,
+    Encoding,
+    Separator,
+    require_ledger_with_dataset,
+    require_unit_with_rows,
+    takes,
+)
+from .outputs import refuse_out
+from .paid import charge_told, saved
+from .screens import console, plain_errors, say, say_aside, say_note, told_if_it_can_be
+from .tables import TableError, open_private, read_public, require_file
+from .task import Task, labels_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpadapt.modelfolder import Destination
+    from dpadapt.privacy import Private
+    from dpadapt.privacy.ledger.ledger import Account
+
+__all__ = ["Job", "Noise", "fit"]
+
+_INDEX = "__index_level_"  # columns in which pandas keeps its row numbers
+_Names = list[str] | None
+
+
+class Noise(StrEnum):
+    """Where noise comes from."""
+
+    secure = "secure"
+    seeded = "seeded"
+    exact = "exact"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for on the command line."""
+
+    public: Annotated[Path, typer.Option(help="Public rows with labels: CSV or Parquet.")]
+    private: Annotated[Path, typer.Option(help="Private rows: CSV, Parquet or folder of Parquet.")]
+    label: Annotated[str, typer.Option(help="Column to predict. Private labels are used, if any.")]
+    epsilon: Annotated[float, typer.Option(help="Privacy budget; smaller is more private.")]
+    delta: Annotated[float, typer.Option(help="Probability that epsilon may fail, e.g. 1e-6.")]
+    out: Annotated[Path, typer.Option(help="Folder for the model; must not exist.")]
+    task: Annotated[Task, typer.Option(help="What the label is; auto asks the public file.")] = (
+        Task.auto
+    )
+    estimator: Annotated[
+        str | None, typer.Option(help="Estimator of the library; by default it chooses itself.")
+    ] = None
+    set: Annotated[
+        _Names, typer.Option(help="Parameter of the estimator, name=value; may be repeated.")
+    ] = None
+    columns: Annotated[_Names, typer.Option(help="Use these columns only: a,b,c.")] = None
+    drop: Annotated[_Names, typer.Option(help="Leave these columns out: a,b,c.")] = None
+    id: Annotated[_Names, typer.Option(help="These columns are ids: left out.")] = None
+    date: Annotated[_Names, typer.Option(help="These columns are dates.")] = None
+    groups: Annotated[
+        str | None, typer.Option(help="Public column whose values are sub-populations.")
+    ] = None
+    unit: Annotated[str | None, typer.Option(help="Private column that says whose row it is.")] = (
+        None
+    )
+    max_rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows of one unit, at most; with --unit.")
+    ] = None
+    holdout: Annotated[
+        float | None, typer.Option(help="Share of the private rows to measure the model on: 0.2.")
+    ] = None
+    holdout_epsilon: Annotated[
+        float | None, typer.Option(help="What measuring may cost; by default as much as the fit.")
+    ] = None
+    evaluation_out: Annotated[
+        Path | None, typer.Option(help="JSON file of --holdout; by default beside the model.")
+    ] = None
+    sep: Separator = None
+    decimal: Decimal = None
+    encoding: Encoding = None
+    degree: Annotated[
+        int, typer.Option(min=1, max=2, help="2 adds products of numbers; with --estimator.")
+    ] = 1
+    ledger: Annotated[
+        str | None, typer.Option(help="Charge this ledger before anything is released.")
+    ] = None
+    dataset: Annotated[
+        str | None, typer.Option(help="Data set of the ledger that the private rows are.")
+    ] = None
+    noise: Annotated[Noise, typer.Option(help="seeded is for tests only.")] = Noise.secure
+    random_state: Annotated[
+        int | None, typer.Option(min=0, help="Seed, for --noise seeded only.")
+    ] = None
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False
+
+
+@dataclass(frozen=True)
+class Public:
+    """The public table, ready for a fit."""
+
+    features: pd.DataFrame
+    labels: Any
+    task: Task
+    private_form: Form
+    dates: tuple[Any, ...]
+    groups: Any
+    unused: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model that is saved, and what it was fitted to."""
+
+    model: Any
+    public: Public
+    private: Private
+    test: Private | None
+    account: Account | None
+
+
+@plain_errors()
+@takes(Job)
+def fit(job: Job) -> None:
+    """Learn from public rows and private ones, with a privacy guarantee.
+
+    The public label tells whether numbers or classes are predicted. Private labels are used where
+    the private file has them. Columns that look like ids, are constant, or are dates are found on
+    public rows; nothing is inferred from private cells.
+
+    [bold]Examples[/]
+
+      dpadapt fit --public a.csv --private b.parquet --label y --epsilon 1 --delta 1e-6 --out model/
+
+      dpadapt fit --public a.csv --private b.csv --label y --epsilon 0.5 --delta 1e-6 --out model/ \
+--drop name,street --ledger budget.db --dataset patients
+
+      dpadapt fit --public a.csv --private b.csv --label y --epsilon 1 --delta 1e-6 --out model/ \
+--estimator ReweightingRegressor --set solver=profiled
+
+      dpadapt fit --public a.csv --private b.csv --label y --epsilon 1 --delta 1e-6 --out model/ \
+--holdout 0.2
+    """
+    from dpadapt import _validate
+
+    require_ledger_with_dataset(job.ledger, job.dataset)
+    if (job.random_state is None) == (job.noise is Noise.seeded):
+        raise typer.BadParameter("--random-state is needed with --noise seeded, and only then.")
+    require_unit_with_rows(job.unit, job.max_rows)
+    refuse_out(job.out, job.public, job.private, ledger=job.ledger)
+    said = given_form(job.sep, job.decimal, job.encoding)
+    _validate.epsilon(job.epsilon)
+    _validate.delta(job.delta)
+    require_file(job.public)
+    if not job.private.is_dir():
+        require_file(job.private)
+    hold = _hold(job)
+    from dpadapt.modelfolder import open_destination  # not before: it takes its time
+
+    # whatever can be refused is refused before any budget is spent
+    with open_destination(job.out, force=job.force) as place:
+        done = _fitted(job, said, place, hold)
+    _tell(job, done)
+    if hold is not None:
+        _measure(job, done, hold)
+
+
+def _hold(job: Job) -> HoldOut | None:
+    given = (job.holdout, job.holdout_epsilon, job.evaluation_out)
+    hold = HoldOut.asked(*given, model=job.out, usual=job.epsilon, delta=job.delta)
+    if hold is not None:
+        hold.refuse(job.public, job.private, model=job.out, ledger=job.ledger, force=job.force)
+    return hold
+
+
+def _tell(job: Job, done: Fitted) -> None:
+    """Say what was fitted."""
+    from .outcomes import say_outcome
+
+    model, account = done.model, done.account
+    charged = "" if job.ledger is None else " The ledger was charged, which stands."
+    with told_if_it_can_be(f"The model is in {job.out}.{charged}"):
+        say_outcome(model)
+        say("guarantee", model.guarantee_.sentence, style="bold green")
+        if job.noise is Noise.seeded:
+            say_note("the noise came from a seed: for tests only, do not release this model.")
+        if account is not None:
+            state = account.ledger.dataset(account.name)
+            say("ledger", f"{state.name}: spent {state.spent():.4g}, left {state.left():.4g}.")
+        say("wrote", f"{job.out} (model.json, arrays.bin, guarantee.json, report.html)")
+
+
+def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
+    """Measure the model on those held out."""
+    from dpadapt.privacy import Schema
+
+    labels = done.public.labels
+    numbers = done.public.task is Task.regression
+    found = hold.evaluated(
+        done.model,
+        done.test,
+        done.account,
+        schema=Schema.of(done.public.features),
+        label_range=(float(labels.min()), float(labels.max())) if numbers else None,
+        noise=job.noise.value,
+        random_state=None if job.random_state is None else job.random_state + 1,
+    )
+    hold.tell(found, done.private)
+
+
+def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | None) -> Fitted:
+    """Return the model, fitted and saved."""
+    from dpadapt._cautions import budget_cautions
+    from dpadapt.privacy import Ledger
+
+    public = _read(job, said)
+    private = _private(job, public)
+    account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
+    train, test, own = private, None, account
+    if hold is not None:
+        train, test = hold.parts(private, account)
+        own = None  # the parts charge it, for both
+    model = _model(job, public, private, own)
+    reads = getattr(getattr(model, "estimator", model), "_reads_labels", True)
+    _say_samples(job, public, private, reads_labels=reads)
+    for text in budget_cautions(job.epsilon, job.delta, train.n_rows):
+        say_note(text)
+    if console(stderr=True).is_terminal:
+        say_aside(" fitting public rows first, which costs no privacy; this may take a minute ...")
+    groups = {} if public.groups is None else {"groups": public.groups}
+    with charge_told(account), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # told later, in other words
+        model.fit(public.features, public.labels, private=train, **groups)
+        saved(place, model, account, **_context(job, public, model))
+    return Fitted(model, public, private, test, account)
+
+
+def _context(job: Job, public: Public, model: Any) -> dict[str, Any]:
+    """What the report says beyond the model."""
+    context: dict[str, Any] = {
+        "title": f"Privacy report: a model of {job.label}",
+        "public_name": job.public.name,
+        "private_name": job.private.name,
+        "label": job.label,
+    }
+    if hasattr(model, "transformer_"):
+        spread = model.transformer_.transform(public.features).std(axis=0)
+        context["feature_scale"] = tuple(spread)
+    return context
+
+
+def _read(job: Job, said: dict[str, str]) -> Public:
+    """Read the public file, tell what it is, and choose columns."""
+    form, own = both_forms(job.public, job.private, said)
+    features, label = read_public(job.public, job.label, form)
+    if label.isna().any():
+        kept = label.notna()
+        say_note(f"{int((~kept).sum())} public rows have no label, and are left out.")
+        features, label = features[kept], label[kept]
+    labels, task = labels_of(label, job.task)
+    ids = [*(job.id or ()), *([job.unit] if job.unit in features.columns else ())]
+    asked = Asked(job.columns, job.drop, ids, job.date, job.groups)
+    chosen = choose_columns(features, asked, job.label)
+    used = features[list(chosen.names)]
+    unused = tuple(name for name in features.columns if name not in chosen.names)
+    return Public(used, labels, task, own, chosen.dates, chosen.groups, unused)
+
+
+def _private(job: Job, public: Public) -> Private:
+    """Open the private file; refuse one that lacks a column."""
+    used = [str(name) for name in public.features.columns]
+    private = open_private(
+        job.private, job.label, form=public.private_form, unit=job.unit, max_rows=job.max_rows
+    )
+    missing = [name for name in used if name not in (private.columns or ())]
+    if missing:
+        raise TableError(
+            f"the private file {job.private} lacks the column(s) {', '.join(missing)} that "
+            f"{job.public} has; give both the same columns, or leave them out with --drop."
+        )
+    if private.n_rows == 0:
+        raise TableError(f"the private file {job.private} has no rows.")
+    return private
+
+
+def _model(job: Job, public: Public, private: Private, account: Any) -> Any:
+    """The model to fit; whatever is wrong with it is told now."""
+    from .model import is_auto, table_model
+    from .settings import estimator_class, make_estimator
+
+    kind = estimator_class(job.estimator, public.task)
+    estimator = make_estimator(
+        kind,
+        job.set or (),
+        epsilon=job.epsilon,
+        delta=job.delta,
+        noise=job.noise.value,
+        random_state=job.random_state,
+        ledger=account,
+        verbose=int(console(stderr=True).is_terminal),
+    )
+    auto = is_auto(estimator)
+    if auto and job.degree > 1:
+        raise typer.BadParameter("--degree needs --estimator; by default curves are found anyway.")
+    if public.groups is not None and not auto:
+        raise typer.BadParameter("--groups is for AutoRegressor and AutoClassifier.")
+    if not (auto or private.labelled) and getattr(estimator, "_reads_labels", True):
+        raise TableError(
+            f"{kind.__name__} needs private labels, and {job.private} has no column "
+            f"{job.label!r}. Without labels there is --estimator DiscrepancyRegressor."
+        )
+    forced = None if job.date is None else public.dates
+    return table_model(public.features, estimator, degree=job.degree, dates=forced)
+
+
+def _say_samples(job: Job, public: Public, private: Private, *, reads_labels: bool) -> None:
+    rows, columns = public.features.shape
+    say("public", f"{job.public}: {rows:,} rows, {columns} columns, labelled")
+    labelled = "with" if private.labelled else "without"
+    say("private", f"{job.private}: {private.n_rows:,} rows, {labelled} labels")
+    say("task", f"{public.task.value} of {job.label}")
+    if private.labelled and not reads_labels:
+        say_note(f"this method does not use the private labels in column {job.label!r}.")
+    known = {job.label, *public.features.columns}
+    extra = [
+        each
+        for each in private.columns or ()
+        if each not in known and each not in public.unused and not each.startswith(_INDEX)
+    ]
+    if extra:  # counted, not named: of a damaged file, cells of a row may pass for names
+        say_note(f"not used, because the public file lacks them: {len(extra)} private column(s).")

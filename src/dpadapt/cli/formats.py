@@ -1,0 +1,145 @@
+"""How a CSV file is written: its separator, its decimal sign, its letters. Guessed on public files.
+
+Of a private file only the first line is looked at, which holds names and is public.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+__all__ = ["Form", "given_form", "guess_form", "name_of", "private_separator"]
+
+_SEPARATORS = (",", ";", "\t", "|")
+_NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
+_SPELT = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
+_LINES = 50  # that a guess looks at
+_COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+")
+_POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
+_PLAIN_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Form:
+    """How cells stand in a CSV file."""
+
+    sep: str = ","
+    decimal: str = "."
+    encoding: str = "utf-8"
+
+    @property
+    def words(self) -> str:
+        """What a person would call it."""
+        decimal = "decimal comma" if self.decimal == "," else "decimal point"
+        return f"separator {name_of(self.sep)}, {decimal}, {self.encoding}"
+
+    def cell(self, text: str) -> str:
+        """One cell with a decimal point in it, if it is a number with a comma."""
+        if self.decimal == "," and _PLAIN_COMMA.fullmatch(text):
+            return text.replace(",", ".")
+        return text
+
+
+def name_of(sep: str) -> str:
+    """What a person calls a separator."""
+    return _NAMES.get(sep, sep)
+
+
+def given_form(sep: str | None, decimal: str | None, encoding: str | None) -> dict[str, str]:
+    """Check what the command line says about a form; return what it says.
+
+    Examples
+    --------
+    >>> given_form("semicolon", None, "Latin1")
+    {'sep': ';', 'encoding': 'Latin1'}
+    """
+    said: dict[str, str] = {}
+    if sep is not None:
+        said["sep"] = _SPELT.get(sep, sep)
+        if len(said["sep"]) != 1 or said["sep"] in '"\n\r':
+            raise typer.BadParameter(f"--sep must be one character, or tab; got {sep!r}.")
+    if decimal is not None:
+        if decimal not in (".", ","):
+            raise typer.BadParameter(f"--decimal must be . or , ; got {decimal!r}.")
+        said["decimal"] = decimal
+    if encoding is not None:
+        if not _one_byte_a_letter(encoding):
+            raise typer.BadParameter(
+                f"--encoding {encoding!r} is not one that can be read line by line; save the files "
+                "as UTF-8, or name an encoding such as latin-1 or cp1252."
+            )
+        said["encoding"] = encoding
+    return said
+
+
+def _one_byte_a_letter(encoding: str) -> bool:
+    """Whether a wrong byte can spoil no other line: UTF-8, or a table of 256 letters."""
+    try:
+        every = bytes(range(256)).decode(encoding, "replace")
+        ascii_first = bytes(range(128)).decode(encoding) == bytes(range(128)).decode("ascii")
+    except (LookupError, UnicodeError, ValueError):
+        return False
+    utf8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
+    return ascii_first and (utf8 or len(every) == 256)
+
+
+def guess_form(path: Path, said: dict[str, str]) -> Form:
+    """Form of a public CSV file: what was said, and a guess for the rest."""
+    content = path.read_bytes()
+    encoding = said.get("encoding") or _encoding(content)
+    text = content.decode(encoding, "replace").removeprefix("\ufeff")
+    lines = [line for line in text.split("\n", _LINES)[:_LINES] if line.strip()]
+    sep = said.get("sep") or max(_SEPARATORS, key=lambda each: _agreement(lines, each))
+    decimal = said.get("decimal") or _decimal(lines, sep)
+    return Form(sep, decimal, encoding)
+
+
+def _encoding(content: bytes) -> str:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _agreement(lines: list[str], sep: str) -> tuple[float, int]:
+    """How many lines are as wide as the first, and how wide; 0 for one column."""
+    widths = [len(_split(line, sep)) for line in lines]
+    if not widths or widths[0] < 2:
+        return 0.0, 0
+    return sum(width == widths[0] for width in widths) / len(widths), widths[0]
+
+
+def _decimal(lines: list[str], sep: str) -> str:
+    if sep == ",":
+        return "."
+    cells = [cell.strip() for line in lines[1:] for cell in _split(line, sep)]
+    commas = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
+    points = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
+    return "," if commas > points else "."
+
+
+def private_separator(header: str, columns: Collection[str], form: Form) -> str:
+    """Separator of a private file: under which most of the public columns stand in its header.
+
+    Examples
+    --------
+    >>> private_separator("age;town", ["age", "town"], Form())
+    ';'
+    """
+    order = (form.sep, *(each for each in _SEPARATORS if each != form.sep))
+    return max(order, key=lambda each: len({*_split(header, each)} & {*columns}))
+
+
+def _split(line: str, sep: str) -> list[str]:
+    try:
+        return next(csv.reader([line.rstrip("\r\n")], delimiter=sep), [])
+    except csv.Error:
+        return []

@@ -1,0 +1,98 @@
+"""Fit and evaluation from one private file: people in one part are not in the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from .outputs import refuse_out, write_whole
+from .paid import charge_told
+from .screens import say
+from .tables import TableError
+
+if TYPE_CHECKING:
+    from dpadapt.evaluation import Evaluation
+    from dpadapt.privacy import Private
+    from dpadapt.privacy.ledger.ledger import Account
+
+__all__ = ["HoldOut"]
+
+
+@dataclass(frozen=True)
+class HoldOut:
+    """Which share is held out, what its evaluation may cost, and where it is written.
+
+    Examples
+    --------
+    >>> HoldOut.asked(0.2, None, None, usual=1.0, delta=1e-6, model=Path("model")).out.name
+    'model.evaluation.json'
+    """
+
+    share: float
+    epsilon: float
+    delta: float
+    out: Path
+
+    @classmethod
+    def asked(
+        cls,
+        share: float | None,
+        epsilon: float | None,
+        out: Path | None,
+        *,
+        model: Path,
+        usual: float,
+        delta: float,
+    ) -> HoldOut | None:
+        """What the command line asks for, by default at the usual epsilon; None if nothing."""
+        from dpadapt import _validate
+
+        if share is None:
+            if epsilon is not None or out is not None:
+                raise typer.BadParameter("--holdout-epsilon and --evaluation-out need --holdout.")
+            return None
+        most = usual if epsilon is None else epsilon
+        _validate.fraction("--holdout", share)
+        _validate.epsilon(most)
+        return cls(share, most, delta, out or Path(f"{model}.evaluation.json"))
+
+    def refuse(self, *inputs: Path, model: Path, ledger: str | None, force: bool) -> None:
+        """Refuse a file for the evaluation that must not be written, or cannot be."""
+        option = "--evaluation-out"
+        refuse_out(self.out, *inputs, model=model, ledger=ledger, option=option)
+        if not self.out.absolute().parent.is_dir():
+            raise TableError(f"{option}: there is no folder {self.out.absolute().parent}.")
+        if self.out.exists() and not (force and self.out.is_file()):
+            raise TableError(f"{option}: {self.out} exists; use --force to replace it.")
+
+    def parts(self, private: Private, account: Account | None) -> tuple[Private, Private]:
+        """Both parts of a private sample; the first fit charges the account for both."""
+        from dpadapt.evaluation import hold_out
+
+        if not private.labelled:
+            raise TableError("--holdout needs private labels: error is measured against them.")
+        train, test = hold_out(
+            private, self.share, epsilon=self.epsilon, delta=self.delta, ledger=account
+        )
+        return train, test
+
+    def evaluated(
+        self, model: Any, test: Any, account: Account | None, **options: Any
+    ) -> Evaluation:
+        """Measure a model on those held out."""
+        from dpadapt.evaluation import evaluate
+
+        with charge_told(account):
+            return evaluate(model, test, epsilon=self.epsilon, delta=self.delta, **options)
+
+    def tell(self, found: Evaluation, private: Private) -> None:
+        """Show an evaluation and what it has cost together with the fit; write it."""
+        from .evaluate import say_evaluation
+
+        say_evaluation(found)
+        say("together", private.spent(self.delta).sentence, style="bold green")
+        write_whole(self.out, found.to_json() + "\n")
+        say("wrote", f"{self.out}; dpadapt report --evaluation shows it")

@@ -1,0 +1,87 @@
+"""Options: those that several commands share, and how the fields of a job become options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Signature, signature
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, get_type_hints
+
+import typer
+
+__all__ = [
+    "DatasetName",
+    "Decimal",
+    "Encoding",
+    "LedgerPath",
+    "ModelPath",
+    "Separator",
+    "Trusted",
+    "require_ledger_with_dataset",
+    "require_unit_with_rows",
+    "takes",
+]
+
+Job = TypeVar("Job")
+
+LedgerPath = Annotated[
+    str, typer.Option("--ledger", help="SQLite file of the ledger, or postgresql:// URL.")
+]
+DatasetName = Annotated[str, typer.Option("--dataset", help="Name of the data set in the ledger.")]
+ModelPath = Annotated[Path, typer.Option("--model", help="Model folder, written by fit.")]
+Trusted = Annotated[
+    list[str] | None,
+    typer.Option("--trust", help="Also accept this class or function in it; may be repeated."),
+]
+Separator = Annotated[str | None, typer.Option(help="Separator of CSV files; guessed.")]
+Decimal = Annotated[str | None, typer.Option(help="Decimal sign: . or , ; guessed.")]
+Encoding = Annotated[str | None, typer.Option(help="Of CSV files, e.g. latin-1.")]
+
+
+def takes(job: type[Job]) -> Callable[[Callable[[Job], None]], Callable[..., None]]:
+    """Make the fields of a dataclass the options of a command, which is then given the job.
+
+    So an option is written once: with its type, its text and its default.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Greeting:
+    ...     name: Annotated[str, typer.Option(help="Whom to greet.")]
+    >>> @takes(Greeting)
+    ... def greet(job):
+    ...     print(f"hello, {job.name}")
+    >>> greet(name="world")
+    hello, world
+    """
+    hints = get_type_hints(job, include_extras=True)
+    fields = [each.replace(annotation=hints[each.name]) for each in _parameters(job)]
+
+    def decorate(run: Callable[[Job], None]) -> Callable[..., None]:
+        @wraps(run)
+        def command(**given: Any) -> None:
+            run(job(**given))
+
+        command.__annotations__ = hints
+        command.__signature__ = Signature(fields)  # type: ignore[attr-defined]
+        return command
+
+    return decorate
+
+
+def _parameters(job: type) -> list[Any]:
+    return list(signature(job).parameters.values())
+
+
+def require_ledger_with_dataset(ledger: str | None, dataset: str | None) -> None:
+    """Refuse one without the other."""
+    if (ledger is None) != (dataset is None):
+        raise typer.BadParameter("--ledger and --dataset belong together; give both or neither.")
+
+
+def require_unit_with_rows(unit: str | None, max_rows: int | None) -> None:
+    """Refuse one without the other."""
+    if (unit is None) != (max_rows is None):
+        raise typer.BadParameter("--unit and --max-rows belong together; give both or neither.")

@@ -1,0 +1,76 @@
+"""After budget is spent: the model is kept wherever it can be, and a charge is told."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .screens import say_aside
+
+if TYPE_CHECKING:
+    from dpadapt.modelfolder import Destination
+    from dpadapt.privacy.ledger.ledger import Account
+
+__all__ = ["charge_told", "saved"]
+
+
+def saved(place: Destination, model: Any, account: Account | None, **context: Any) -> None:
+    """Save a model that was paid for, elsewhere if it must be.
+
+    Parameters
+    ----------
+    place : Destination
+    model : estimator
+    account : Account or None
+    **context
+        Of the report.
+    """
+    from dpadapt.modelfolder import ModelFolderError
+    from dpadapt.report import ReportContext
+
+    try:
+        state = None if account is None else account.ledger.dataset(account.name)
+        place.write(model, context=ReportContext(ledger=state, **context))
+    except BaseException as error:  # also an interrupt: the model was paid for
+        say_aside(f"The model could not be written to {place.target}{_kept(model)}.")
+        if isinstance(error, OSError):
+            raise ModelFolderError(f"{place.target} cannot be written: {error.strerror}.") from None
+        raise
+
+
+def _kept(model: Any) -> str:
+    from dpadapt.modelfolder import save_model
+
+    try:
+        kept = save_model(model, Path(tempfile.mkdtemp(prefix="dpadapt-")) / "model")
+    except Exception as error:
+        return f", nor anywhere else ({type(error).__name__}): it is lost"
+    return f"; it is kept in {kept}"
+
+
+@contextmanager
+def charge_told(account: Account | None) -> Iterator[None]:
+    """If anything fails, say whether the ledger was charged: by the ledger, not by the error."""
+    before = 0 if account is None else len(account.ledger.charges(account.name))
+    try:
+        yield
+    except BaseException:
+        if account is not None:
+            say_aside(_charge(account, before))
+        raise
+
+
+def _charge(account: Account, before: int) -> str:
+    try:
+        charged = len(account.ledger.charges(account.name)) > before
+    except Exception:  # the ledger cannot be read any more, so that nobody knows
+        charged = True
+    if not charged:
+        return f"Nothing was charged for {account.name}."
+    return (
+        f"The ledger was charged for {account.name}, and a charge stands whatever fails after it. "
+        "See `dpadapt ledger show`."
+    )

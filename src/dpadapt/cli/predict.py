@@ -1,0 +1,86 @@
+"""``dpadapt predict``: a model and new rows to predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .columns import listed_names
+from .formats import Form, given_form, guess_form
+from .options import ModelPath, Trusted, takes
+from .outputs import refuse_out
+from .screens import plain_errors, say, say_note
+from .tables import TableError, is_csv, read_table, require_file, write_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["predict"]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What was asked for on the command line."""
+
+    model: ModelPath
+    input: Annotated[Path, typer.Option(help="Rows to predict for: CSV or Parquet.")]
+    out: Annotated[Path, typer.Option(help="File for the predictions: .csv or .parquet.")]
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="Columns of the input to write beside, such as an id: a,b."),
+    ] = None
+    proba: Annotated[bool, typer.Option("--proba", help="Also the probability of each class.")] = (
+        False
+    )
+    sep: Annotated[str | None, typer.Option(help="Separator of the CSV file; guessed.")] = None
+    decimal: Annotated[str | None, typer.Option(help="Decimal sign: . or , ; guessed.")] = None
+    encoding: Annotated[str | None, typer.Option(help="Of the CSV file, e.g. latin-1.")] = None
+    trust: Trusted = None
+
+
+@plain_errors()
+@takes(Job)
+def predict(job: Job) -> None:
+    """Predict for new rows. Costs no privacy, however often it is done.
+
+    [bold]Examples[/]
+
+      dpadapt predict --model model/ --input new.csv --out predictions.csv
+
+      dpadapt predict --model model/ --input new.csv --out predictions.csv --keep person_id --proba
+    """
+    from dpadapt.modelfolder import load_model
+
+    refuse_out(job.out, job.input, model=job.model)
+    is_csv(job.out)  # or it is refused
+    said = given_form(job.sep, job.decimal, job.encoding)
+    fitted = load_model(job.model, trusted=job.trust or ())
+    if job.proba and not hasattr(fitted, "predict_proba"):
+        raise TableError("--proba: this model predicts numbers, which have no probabilities.")
+    require_file(job.input)
+    rows = read_table(job.input, guess_form(job.input, said) if is_csv(job.input) else Form())
+    write_table(_predictions(job, fitted, rows), job.out)
+    say("wrote", f"{job.out}: {len(rows):,} predictions, in the order of {job.input}.")
+    if job.keep is None:
+        say_note("the file has no id; to join by one later, give --keep with its name.")
+
+
+def _predictions(job: Job, fitted: Any, rows: pd.DataFrame) -> pd.DataFrame:
+    """Predictions, beside them what was asked for."""
+    names = list(getattr(fitted, "feature_names_in_", rows.columns))
+    if missing := [str(name) for name in names if name not in rows.columns]:
+        raise TableError(
+            f"{job.input} lacks the column(s) {', '.join(missing)} that the model needs."
+        )
+    table = rows[listed_names(rows.columns, "--keep", job.keep, str(job.input))].copy()
+    columns: dict[str, Any] = {"prediction": fitted.predict(rows[names])}
+    if job.proba:
+        shares = fitted.predict_proba(rows[names])
+        for place, name in enumerate(fitted.classes_):
+            columns[f"probability_{name}"] = shares[:, place]
+    if twice := [name for name in columns if name in table.columns]:
+        raise TableError(f"--keep {twice[0]}: that is what the predictions are called.")
+    return table.assign(**columns)

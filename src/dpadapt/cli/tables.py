@@ -1,0 +1,213 @@
+"""Tables in files. What goes wrong in a private file is told without a word of its content."""
+
+from __future__ import annotations
+
+import csv
+import json
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .formats import Form
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpadapt.privacy import Private
+
+__all__ = [
+    "TableError",
+    "is_csv",
+    "open_private",
+    "read_public",
+    "read_table",
+    "require_file",
+    "text_lines",
+    "write_table",
+]
+
+# what stands for a missing cell in a CSV file, private or public: pandas's own list
+_NOTHING = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"}
+_NOTHING |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}
+
+
+class TableError(ValueError):
+    """A table cannot be read, or lacks what is needed."""
+
+
+def read_table(path: Path, form: Form | None = None) -> pd.DataFrame:
+    """Read a table that is not private: a CSV or Parquet file."""
+    import pandas as pd
+
+    require_file(path)
+    try:
+        if is_csv(path):
+            how = form or Form()
+            table = pd.read_csv(path, sep=how.sep, decimal=how.decimal, encoding=how.encoding)
+        else:
+            table = pd.read_parquet(path)
+    except (ValueError, OSError, LookupError) as error:
+        raise TableError(f"{path} could not be read as {_kind(path)}: {_reason(error)}") from None
+    if table.empty:
+        raise TableError(f"{path} has no rows.")
+    return table
+
+
+def _kind(path: Path) -> str:
+    return "CSV" if is_csv(path) else "Parquet"
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, json.JSONDecodeError):  # of what pandas writes into a Parquet file
+        return "its notes on pandas types are damaged."
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if "tokenizing" in text:
+        return (
+            "its lines have different numbers of cells. Which separator does it use? Name it with "
+            "--sep."
+        )
+    return text
+
+
+def read_public(path: Path, label: str, form: Form | None = None) -> tuple[pd.DataFrame, pd.Series]:
+    """Read a public table; return its features and its label, as it is."""
+    table = read_table(path, form)
+    if label not in table.columns:
+        listed = ", ".join(map(str, table.columns))
+        raise TableError(f"{path} has no column {label!r} for the label; it has: {listed}.")
+    if len(table.columns) == 1:
+        raise TableError(f"{path} has no column besides the label {label!r}.")
+    return table.drop(columns=label), table[label]
+
+
+def open_private(
+    path: Path,
+    label: str | None = None,
+    *,
+    form: Form | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+) -> Private:
+    """Open a private table: a CSV file, a Parquet file (read in blocks) or a folder of those.
+
+    The cells of a CSV file stay text here: each cell is read by itself later, as the public table
+    says. One line of the file is one row, so that a stray quote, a missing comma or a blank line
+    changes its own row and no other; a cell cannot go over several lines.
+
+    Parameters
+    ----------
+    path : Path
+    label : str, optional
+        The column that holds labels, if the file has it.
+    form : Form, optional
+        How the file is written.
+    unit : str, optional
+        The column that says whose rows they are.
+    max_rows : int, optional
+        Rows of one unit, at most.
+    """
+    people = {} if unit is None else {"unit": unit, "max_rows": max_rows}
+    if path.is_dir():
+        for each in path.glob("*.parquet"):
+            require_file(each)
+        return _parquet(path, label, people)
+    require_file(path)
+    if not is_csv(path):
+        try:
+            return _parquet(path, label, people)
+        except TableError:
+            raise
+        except ValueError:
+            raise TableError(f"the private file {path} could not be read as Parquet.") from None
+    try:
+        table = text_lines(path, form or Form())
+    except Exception:  # the message may quote private cells
+        raise TableError(
+            f"the private file {path} could not be read as CSV (the reason is withheld, because "
+            "it may quote private cells). Does it begin with a line of names, in UTF-8? See --sep "
+            "and --encoding."
+        ) from None
+    _check_unit(path, unit, tuple(table.columns))
+    return _in_memory(path, table, label, people)
+
+
+def _in_memory(path: Path, table: pd.DataFrame, label: str | None, people: dict[str, Any]) -> Any:
+    from dpadapt.privacy import Private
+
+    if table.columns.has_duplicates:  # the first line is public
+        raise TableError(f"the private file {path} has two columns of the same name.")
+    try:
+        if label is None or label not in table.columns:
+            return Private(table, **people)
+        return Private(table.drop(columns=label), list(table[label]), **people)
+    except Exception:  # the message may quote private cells
+        raise TableError(
+            f"the private file {path} cannot be used (the reason is withheld, because it may quote "
+            "private cells)."
+        ) from None
+
+
+def _parquet(path: Path, label: str | None, people: dict[str, Any]) -> Private:
+    from dpadapt.privacy import Private
+
+    columns = Private.from_parquet(path).columns or ()
+    _check_unit(path, people.get("unit"), columns)
+    return Private.from_parquet(path, label=label if label in columns else None, **people)
+
+
+def _check_unit(path: Path, unit: str | None, columns: Sequence[str]) -> None:
+    if unit is not None and list(columns).count(unit) != 1:
+        raise TableError(f"--unit: the private file {path} has no column {unit!r}.")
+
+
+def text_lines(path: Path, form: Form) -> pd.DataFrame:
+    """Lines of a CSV file as rows of texts, under the names in its first line."""
+    import pandas as pd
+
+    first, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+    header = first.decode(form.encoding).removeprefix("\ufeff").rstrip("\r")
+    names = next(csv.reader([header], delimiter=form.sep))
+    rows = zip(*(_cells(line, len(names), form) for line in lines), strict=True)
+    cells: Any = list(rows) or [()] * len(names)
+    table = pd.DataFrame(dict(enumerate(map(list, cells))), dtype=object)
+    table.columns = pd.Index(names)
+    return table
+
+
+def _cells(line: bytes, width: int, form: Form) -> list[str | None]:
+    """Cells of one line; what is not there is missing, and what is too much is left out."""
+    try:
+        text = line.decode(form.encoding, "replace").rstrip("\r")
+        found = next(csv.reader([text], delimiter=form.sep), [])
+    except csv.Error:
+        found = []
+    cells = [None if cell in _NOTHING else form.cell(cell) for cell in found[:width]]
+    return cells + [None] * (width - len(cells))
+
+
+def write_table(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV or, by the ending of the name, Parquet."""
+    if is_csv(path):
+        table.to_csv(path, index=False)
+    else:
+        table.to_parquet(path, index=False)
+
+
+def require_file(path: Path) -> None:
+    """Refuse what is no file on a disk: a pipe would wait for its writer, a device never end."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        raise TableError(f"there is no file {path}.") from None
+    if stat.S_ISDIR(mode):
+        raise TableError(f"{path} is a folder, not a file.")
+    if not stat.S_ISREG(mode):
+        raise TableError(f"{path} is a pipe or a device; write its content to a file first.")
+
+
+def is_csv(path: Path) -> bool:
+    """Whether a name says CSV; refuses what is neither that nor Parquet."""
+    if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
+        raise TableError(f"{path}: the name must end in .csv or .parquet.")
+    return path.suffix.lower() == ".csv"

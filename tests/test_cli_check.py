@@ -1,0 +1,162 @@
+"""``dpadapt check``: everything is found, on a screen only, and nothing is left behind."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import dpadapt
+from dpadapt.cli import app
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def people(n, seed):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "person_id": rng.permutation(n) + 1,
+            "size": rng.normal(size=n).round(4),
+            "town": rng.choice(["A", "B"], n),
+            "land": "X",
+            "income": rng.gamma(2.0, 1.0, n).round(4),
+            "y": rng.choice(["yes", "no"], n),
+        }
+    )
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people(400, 0).to_csv("public.csv", index=False)
+    people(900, 1).to_csv("private.csv", index=False)
+    return tmp_path
+
+
+def check(*more, label="y", private="private.csv", code=0, show=("--yes-show",)):
+    files = ("--public", "public.csv", "--private", private)
+    labelled = () if label is None else ("--label", label)
+    return run("check", *files, *labelled, *show, *more, code=code)
+
+
+def test_what_is_fine_is_ready(here):
+    text = check("--epsilon", 1)
+    assert "nothing stands in the way" in text
+    assert "person_id: left out by fit: looks like an id" in text
+    assert "land: left out by fit: constant in public rows" in text
+    assert "for the owner of the private file alone" in text
+    check(label=None)
+
+
+def test_everything_that_is_wrong_is_told(here):
+    table = people(900, 1).astype(object)
+    table["y"] = table["y"].str.upper()
+    table.loc[:9, "y"] = "maybe"
+    table.loc[10:19, "y"] = None
+    table.loc[:99, "size"] = "42 yrs"
+    table.loc[:399, "town"] = "Q"
+    table.loc[400:, "income"] = None
+    table.loc[:99, "income"] = 1e6
+    table["person_id"] = np.arange(900) // 3
+    table.to_csv("private.csv", index=False)
+    text = check("--epsilon", 0.001, "--delta", 0.01)
+    for words in (
+        "are of class 'NO', and are left out: is it 'no', spelt differently?",
+        "10 private rows are of class 'maybe', and are left out: public rows have no such class",
+        "1.1% of the private labels are missing",
+        "size: 100 private cells are no numbers, and count as missing: '42 yrs'",
+        "town: 44.4% of the private rows have a level that public rows lack: 'Q'",
+        "income: 56% of the private cells are missing, 0% of the public ones",
+        "income: 11.1% of the private rows lie outside the public range",
+        "person_id: 300 different ids in 900 private rows, up to 3 rows each",
+        "delta 0.01 is not below 1/900",
+        "That is too few rows for this epsilon",
+    ):
+        assert words in text, words
+    assert "thing(s) to see to" in text
+
+
+def test_rows_in_both_files_and_rows_twice(here):
+    both = pd.concat([people(400, 0).iloc[:200], people(300, 3), people(300, 3)])
+    both.assign(person_id=range(len(both))).to_csv("private.csv", index=False)
+    text = check()
+    assert "300 private rows repeat another one" in text
+    assert "200 private rows are in the public file as well" in text
+
+
+def test_dates_in_another_hand(here):
+    days = pd.Series(pd.date_range("2020-01-01", periods=900))
+    people(400, 0).assign(born=days[:400].dt.strftime("%d.%m.%Y")).to_csv("public.csv", index=False)
+    private = people(900, 1).assign(born=days.dt.strftime("%m/%d/%Y"))
+    private.to_csv("private.csv", index=False)
+    text = check()
+    assert "born: 900 private cells are no dates as public rows write them (%d.%m.%Y)" in text
+    private.assign(born=days).to_parquet("private.parquet")
+    assert "no dates" not in check(private="private.parquet")
+
+
+def test_columns_and_number_labels(here):
+    people(900, 1).drop(columns="town").assign(extra=1).to_parquet("private.parquet")
+    text = check(private="private.parquet")
+    assert "the private file lacks 'town'" in text
+    assert "the public file lacks 'extra'" in text
+    table = people(900, 1).astype(object)
+    table.loc[:8, "income"], table.loc[9:99, "income"] = "much", 99.0
+    table.to_csv("private.csv", index=False)
+    text = check("--epsilon", 50, label="income")
+    assert "9 private labels are no numbers, such as 'much'" in text
+    assert "private labels lie outside the public range" in text
+    assert "promises next to nothing" in text
+    table.drop(columns="y").to_csv("private.csv", index=False)
+    assert "has no labels" in check()
+
+
+def test_it_is_shown_on_a_screen_and_nowhere_else(here):
+    before = {path: path.read_bytes() for path in here.rglob("*")}
+    text = check(show=(), code=1)
+    assert "the output is no terminal" in text
+    assert "'A'" not in text
+    check()
+    assert {path: path.read_bytes() for path in here.rglob("*")} == before
+
+
+def test_nothing_else_uses_what_it_sees():
+    """The look at private cells is in one file, and one command imports it."""
+    source = Path(dpadapt.__file__).parent
+    users = [
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if any(
+            isinstance(node, ast.ImportFrom | ast.Import) and "preflight" in ast.unparse(node)
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        )
+    ]
+    assert users == ["cli/check.py"]
+    for name in ("check", "preflight"):
+        text = (source / "cli" / f"{name}.py").read_text(encoding="utf-8")
+        assert "Private(" not in text
+        for word in ("open_private", ".write", "to_csv", "to_parquet", "Ledger", "dump"):
+            assert word not in text, word
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [("", "has no rows"), ("a;b\n1;2\n", "lacks"), ('size,y\n"1,yes\n', "lacks")],
+)
+def test_damaged_files(here, content, words):
+    Path("bad.csv").write_text(content)
+    assert words in check(private="bad.csv", code=int(not content))
+
+
+def test_bad_arguments(here):
+    assert "no column 'nope'" in check(label="nope", code=1)
+    assert "no file" in check(private="nope.csv", code=1)
+    assert "epsilon" in check("--epsilon", 0, code=1)
+    assert "delta" in check("--delta", 2, code=1)
