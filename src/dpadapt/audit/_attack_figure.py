@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 from dpadapt.privacy import gaussian_mu
 from dpadapt.report.figures import BLUE, GREY, ORANGE, blank, plain, set_title
 

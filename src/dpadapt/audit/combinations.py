@@ -18,13 +18,19 @@ import numpy as np
 
 from dpadapt.privacy import Agents, Private
 
-from .hostile import Combination, Sample, labels_of, sample_of
+from ._combining import (
+    BUDGET,
+    STEPS,
+    fitting,
+    given_to_the_solver,
+    named,
+    nested,
+    one_at_a_time,
+    public_sample,
+)
+from .hostile import Combination, Sample, sample_of
 
 __all__ = ["combinations"]
-
-_BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
-_STEPS = 4
-_PUBLIC = 60
 
 
 def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
@@ -36,66 +42,17 @@ def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
     >>> found[0].name, found[0].estimator
     ("DiscrepancyRegressor(solver='moments')", 'DiscrepancyRegressor')
     """
-    found = [*_regressors(), *_classifiers(), *_kernels(), *_mixing(), *_hybrid()]
+    found = [*_regressors(), *_classifiers(), *_kernels(), *_mixing(), *_hybrid(), *_auto()]
     return [one for one in found if not names or one.estimator in names]
-
-
-def _public(task: str) -> Sample:
-    X = np.random.default_rng(5).normal(size=(_PUBLIC, 3))
-    return X, labels_of(task, X)
-
-
-def _one_at_a_time(
-    main: Mapping[str, Sequence[Any]], others: Mapping[str, Sequence[Any]]
-) -> Iterator[dict[str, Any]]:
-    """Each value of the main option alone, and with each value of each other option."""
-    for name, values in main.items():
-        for value in values:
-            yield {name: value}
-            for other, choices in others.items():
-                for choice in choices:
-                    yield {name: value, other: choice}
-
-
-def _named(kind: type, options: Mapping[str, Any]) -> str:
-    return f"{kind.__name__}({', '.join(f'{k}={_short(v)}' for k, v in options.items())})"
-
-
-def _short(value: Any) -> str:
-    return (
-        repr(value)
-        if isinstance(value, (str, int, float, tuple, list, dict, bool))
-        else (f"{type(value).__name__}()")
-    )
-
-
-def _fitting(
-    kind: Any,
-    task: str,
-    options: Mapping[str, Any],
-    fixed: Mapping[str, Any] | None = None,
-    *,
-    labelled: bool = True,
-) -> Combination:
-    X, y = _public(task)
-
-    def fit(sample: Sample) -> Any:
-        model = kind(**{**_BUDGET, **(fixed or {}), **options})
-        if model.noise == "exact":
-            model.random_state = None
-        rows, labels = sample
-        return model.fit(X, y, private=Private(rows, labels) if labelled else Private(rows))
-
-    relation = options.get("relation", "replace-one")
-    return Combination(_named(kind, options), fit, task, relation)
 
 
 def _regressors() -> Iterator[Combination]:
     from dpadapt import baselines as b
     from dpadapt.discrepancy import DiscrepancyRegressor
+    from dpadapt.discrepancy.solvers import SOLVERS
     from dpadapt.reweighting import ReweightingRegressor
 
-    for options in _one_at_a_time(
+    for options in one_at_a_time(
         {"solver": ["moments", "frank-wolfe", "mirror-descent", "single-stage"]},
         {
             "objective": ["single-stage"],
@@ -111,9 +68,10 @@ def _regressors() -> Iterator[Combination]:
             "noise": ["exact"],
         },
     ):
-        fixed = {} if options["solver"] == "moments" else {"steps": _STEPS}
-        yield _fitting(DiscrepancyRegressor, "regression", options, fixed, labelled=False)
-    for options in _one_at_a_time(
+        steps = {"steps": STEPS}
+        rest: Any = {"labelled": False, "solvers": SOLVERS}
+        yield fitting(DiscrepancyRegressor, "regression", options, steps, **rest)
+    for options in one_at_a_time(
         {"solver": ["known-noise", "gradient", "profiled", "statistics"]},
         {
             "calibration": ["paper"],
@@ -128,17 +86,18 @@ def _regressors() -> Iterator[Combination]:
             "noise": ["exact"],
         },
     ):
-        fixed = {} if options["solver"] in ("known-noise", "statistics") else {"steps": _STEPS}
-        yield _fitting(ReweightingRegressor, "regression", options, fixed)
+        fixed = {} if options["solver"] in ("known-noise", "statistics") else {"steps": STEPS}
+        made = given_to_the_solver(ReweightingRegressor)
+        yield fitting(made, "regression", options, fixed)
     for residual in (False, True):
         for noise in ("seeded", "exact"):
             facts = {"residual": residual, "noise": noise}
-            yield _fitting(b.AdaSSPRegressor, "regression", facts)
+            yield fitting(b.AdaSSPRegressor, "regression", facts)
     for start in ("zero", "public"):
-        yield _fitting(b.NoisyGradientRegressor, "regression", {"start": start}, {"steps": _STEPS})
+        yield fitting(b.NoisyGradientRegressor, "regression", {"start": start}, {"steps": STEPS})
     for calibration in ("tight", "paper"):
         facts = {"calibration": calibration}
-        yield _fitting(b.NoisySGDRegressor, "regression", facts, {"steps": _STEPS})
+        yield fitting(b.NoisySGDRegressor, "regression", facts, {"steps": STEPS})
 
 
 def _classifiers() -> Iterator[Combination]:
@@ -146,7 +105,7 @@ def _classifiers() -> Iterator[Combination]:
     from dpadapt.reweighting import ReweightingClassifier
 
     for task in ("two classes", "three classes"):
-        for options in _one_at_a_time(
+        for options in one_at_a_time(
             {"solver": ["known-noise", "gradient", "profiled"]},
             {
                 "calibration": ["paper"],
@@ -158,57 +117,67 @@ def _classifiers() -> Iterator[Combination]:
                 "noise": ["exact"],
             },
         ):
-            fixed = {} if options["solver"] == "known-noise" else {"steps": _STEPS}
-            yield _fitting(ReweightingClassifier, task, options, fixed)
+            fixed = {} if options["solver"] == "known-noise" else {"steps": STEPS}
+            made = given_to_the_solver(ReweightingClassifier)
+            yield fitting(made, task, options, fixed)
         for residual in (False, True):
-            yield _fitting(b.AdaSSPClassifier, task, {"residual": residual})
+            yield fitting(b.AdaSSPClassifier, task, {"residual": residual})
         for start in ("zero", "public"):
-            yield _fitting(b.NoisyGradientClassifier, task, {"start": start}, {"steps": _STEPS})
+            yield fitting(b.NoisyGradientClassifier, task, {"start": start}, {"steps": STEPS})
 
 
 def _kernels() -> Iterator[Combination]:
-    from dpadapt.kernels import KernelClassifier, KernelRegressor
+    from dpadapt.kernels import (
+        PINP,
+        TDDL,
+        TDIL,
+        Fourier,
+        GaussianProcess,
+        KernelClassifier,
+        KernelRegressor,
+        Nystroem,
+    )
 
-    releases = ("gaussian-process", "tddl", "tdil")
-    for release in releases:
+    for release in ("gaussian-process", "tddl", "tdil"):
         for kernel in ("rbf", "linear", "polynomial", "laplacian", "cosine", "chi2"):
             facts = {"release": release, "kernel": kernel}
-            yield _fitting(KernelRegressor, "regression", facts)
+            yield fitting(KernelRegressor, "regression", facts)
+    releases = (GaussianProcess(points=12), TDDL(points=12), TDIL(points=12))
     others: dict[str, Sequence[Any]] = {
-        "calibration": ["laplace", "paper"],
-        "features": ["none", "linear", "polynomial", "fourier", "nystroem"],
+        "release__calibration": ["laplace", "paper"],
+        "features": ["none", "linear", "polynomial", Fourier(12), Nystroem(12)],
         "penalty": [0.1],
         "radius": [1.5],
         "noise": ["exact"],
     }
-    fixed = {"n_components": 12}
-    for options in _one_at_a_time(
+    for options in one_at_a_time(
         {"release": releases}, {**others, "loss": ["epsilon-insensitive"]}
     ):
-        yield _fitting(KernelRegressor, "regression", options, fixed)
-    for options in _one_at_a_time({"release": releases}, {**others, "loss": ["hinge"]}):
-        yield _fitting(KernelClassifier, "two classes", options, fixed)
-    for options in _one_at_a_time(
+        yield fitting(nested(KernelRegressor), "regression", options)
+    for options in one_at_a_time({"release": releases}, {**others, "loss": ["hinge"]}):
+        yield fitting(nested(KernelClassifier), "two classes", options)
+    small = {"release": releases[0]}
+    for options in one_at_a_time(
         {"multiclass": ["softmax", "one-vs-rest"]},
-        {"loss": ["hinge", "huberised-hinge"], "release": ["tddl", "tdil"]},
+        {"loss": ["hinge", "huberised-hinge"], "release": list(releases[1:])},
     ):
-        yield _fitting(KernelClassifier, "three classes", options, fixed)
+        yield fitting(KernelClassifier, "three classes", options, small)
     for kind, task in ((KernelRegressor, "regression"), (KernelClassifier, "three classes")):
         yield _asking(kind, task)
-    for options in ({"method": "pinp"}, {"method": "sparse-vector"}):
-        yield _asking(KernelRegressor, "regression", options)
-        yield _asking(KernelClassifier, "two classes", options)
-    yield _asking(KernelRegressor, "regression", {"method": "pinp", "calibration": "paper"})
+    for method in ("pinp", "sparse-vector"):
+        yield _asking(KernelRegressor, "regression", {"method": method})
+        yield _asking(KernelClassifier, "two classes", {"method": method})
+    yield _asking(KernelRegressor, "regression", {"method": PINP(calibration="paper")})
 
 
 def _asking(kind: Any, task: str, options: Mapping[str, Any] = MappingProxyType({})) -> Combination:
     """A predictor that is asked; what it answers is what it publishes."""
     from dpadapt.kernels import InteractivePredictor
 
-    X, y = _public(task)
+    X, y = public_sample(task)
 
     def fit(sample: Sample) -> Any:
-        predictor = InteractivePredictor(kind(**_BUDGET), **options)
+        predictor = InteractivePredictor(kind(**BUDGET), **options)
         predictor.fit(X, y, private=Private(*sample))
         told = [predictor.predict(X[:3]), predictor.predict(X[2:9]), predictor.guarantee_]
         predictor.close()
@@ -219,74 +188,123 @@ def _asking(kind: Any, task: str, options: Mapping[str, Any] = MappingProxyType(
 
 
 def _mixing() -> Iterator[Combination]:
-    from dpadapt.mixing import AdaMixClassifier, NoisyGDClassifier
+    from dpadapt.mixing import (
+        AdaMix,
+        AdaMixClassifier,
+        AdaptiveClip,
+        FixedClip,
+        GradientProjection,
+        KnownNoise,
+        NoisyGD,
+        NoisyGDClassifier,
+        Steps,
+        Theory,
+    )
 
+    filtered = Steps(STEPS, individual_filter=3.0)
+    clips = [FixedClip(0.3), FixedClip(1.0)]
+    # an option of another solver, and one that cannot be selected: refused
+    other, span = {"clipping": [AdaptiveClip()]}, {"projection": ["gradients"]}
+    ways: dict[str, list[dict[str, Any]]] = {
+        "known-noise": [
+            {"solver": KnownNoise(clip=0.5)},
+            {"solver": "known-noise", "select": other},
+            {"solver": KnownNoise(clip=0.05)},
+            {"solver": "known-noise", "select": span},
+            {"solver": KnownNoise(projection="features")},
+            {"solver": KnownNoise(mixing=0.5)},
+            {"solver": KnownNoise(average=True)},
+            {"solver": "known-noise", "steps": filtered},
+            {"solver": "known-noise", "select": {"clip": [0.3, 1.0]}},
+        ],
+        "adamix": [
+            {"solver": AdaMix(clipping="fixed")},
+            {"solver": AdaMix(clipping="adaptive")},
+            {"solver": AdaMix(clipping=FixedClip(0.05))},
+            {"solver": AdaMix(projection="gradients")},
+            {"solver": AdaMix(projection="features")},
+            {"solver": AdaMix(mixing=0.5)},
+            {"solver": AdaMix(average=True)},
+            {"solver": "adamix", "steps": filtered},
+            {"solver": "adamix", "select": {"clipping": clips}},
+        ],
+        "theory": [
+            {"solver": Theory(clip=1.0)},
+            {"solver": "theory", "select": other},
+            {"solver": Theory(clip=0.05)},
+            {"solver": "theory", "select": span},
+            {"solver": Theory(projection="features")},
+            {"solver": Theory(mixing=0.5)},
+            {"solver": Theory(mixing=1.0)},
+            {"solver": "theory", "steps": filtered},
+            {"solver": "theory", "select": {"clip": [0.3, 1.0]}},
+        ],
+    }
+    fixed = {"steps": STEPS}
     for relation in ("replace-one", "add-remove"):
-        for options in _one_at_a_time(
-            {"solver": ["known-noise", "adamix", "theory"]},
-            {
-                "start": ["zero"],
-                "clipping": ["fixed", "adaptive"],
-                "clip": [0.05],
-                "projection": ["gradients", "features"],
-                "mixing": [0.5],
-                "average": [True],
-                "individual_filter": [3.0],
-                "select": [{"clip": [0.3, 1.0]}],
-                "sample_size": [40.0],
-                "keep_trajectory": [True],
-                "noise": ["exact"],
-            },
+        for solver, each in ways.items():
+            options: dict[str, Any]
+            for options in (
+                {"solver": solver},
+                {"solver": solver, "start": "zero"},
+                *each,
+                {"solver": solver, "sample_size": 40.0},
+                {"solver": solver, "keep_trajectory": True},
+                {"solver": solver, "noise": "exact"},
+            ):
+                both = {**options, "relation": relation}
+                yield fitting(AdaMixClassifier, "three classes", both, fixed)
+        clip_first = AdaMix(projection=GradientProjection(clip_first=True))
+        both = {"solver": clip_first, "relation": relation}
+        yield fitting(AdaMixClassifier, "three classes", both, fixed)
+        for options in (
+            {},
+            {"start": "public"},
+            {"solver": NoisyGD(clip=0.05)},
+            {"solver": NoisyGD(penalty=0.1)},
+            {"solver": NoisyGD(average=True)},
+            {"sample_size": 40.0},
+            {"steps": filtered},
+            {"noise": "exact"},
         ):
-            both = {**options, "relation": relation}
-            yield _fitting(AdaMixClassifier, "three classes", both, {"steps": _STEPS})
-        both = {"solver": "adamix", "projection": "gradients", "clip_first": True}
-        both["relation"] = relation
-        yield _fitting(AdaMixClassifier, "three classes", both, {"steps": _STEPS})
-        for options in _one_at_a_time(
-            {"relation": [relation]},
-            {
-                "start": ["public"],
-                "clip": [0.05],
-                "penalty": [0.1],
-                "average": [True],
-                "sample_size": [40.0],
-                "individual_filter": [3.0],
-                "noise": ["exact"],
-            },
-        ):
-            fixed = {"steps": _STEPS, "classes": [0, 1, 2]}
-            yield _fitting(NoisyGDClassifier, "three classes", options, fixed)
+            both = {"relation": relation, **options}
+            all_classes = {**fixed, "classes": [0, 1, 2]}
+            yield fitting(NoisyGDClassifier, "three classes", both, all_classes)
 
 
 def _hybrid() -> Iterator[Combination]:
     from dpadapt.hybrid import (
+        BitTest,
         EstimatorLearner,
         FiniteClassLearner,
         HybridTilt,
+        PaperSchedule,
+        PaperTest,
         ParityLearner,
         SGDLearner,
         SubsampleTestReweigh,
+        TightSchedule,
     )
     from dpadapt.hybrid.finite_class import sparse_separators
     from dpadapt.mixing import NoisyGDClassifier
 
     for features in ("linear", "squares", "quadratic"):
         facts: dict[str, Any] = {"features": features, "agent_epsilon": 1.0}
-        yield _fitting(HybridTilt, "two classes", facts)
+        yield fitting(HybridTilt, "two classes", facts)
         yield _with_agents(HybridTilt, facts, changed="rows")
         yield _with_agents(HybridTilt, facts, changed="agents")
-    inner = NoisyGDClassifier(**_BUDGET, steps=3)
-    learners = (
+    inner = NoisyGDClassifier(**BUDGET, steps=3)
+    rounds: dict[str, Any] = {"kappa": 0.3, "rate": 0.4, "rounds": 3}
+    learners: tuple[dict[str, Any], ...] = (
         {"learner": "gradient"},
-        {"learner": "gradient", "calibration": "paper"},
+        {"learner": "gradient", "schedule": PaperSchedule(**rounds), "test": PaperTest(20)},
         {"learner": "gradient", "features": "squares"},
         {"learner": SGDLearner(steps=150)},
         {"learner": FiniteClassLearner(sparse_separators(3, 2))},
         {"learner": EstimatorLearner(inner, draws=10)},
-        {"learner": ParityLearner(), "rounds": 1},
+        {"learner": ParityLearner(), "schedule": TightSchedule(**{**rounds, "rounds": 1})},
     )
-    fixed = {"agent_epsilon": 1.0, "kappa": 0.3, "rate": 0.4, "rounds": 3, "batch": 20}
+    fixed = {"agent_epsilon": 1.0, "schedule": TightSchedule(**rounds), "test": BitTest(batch=20)}
     for each in learners:
         facts = {**fixed, **each, "target_error": 0.01}
         yield _with_agents(SubsampleTestReweigh, facts, changed="rows")
@@ -295,15 +313,26 @@ def _hybrid() -> Iterator[Combination]:
 
 def _with_agents(kind: Any, options: Mapping[str, Any], *, changed: str) -> Combination:
     """A curator with agents; the changed person is a row of the one or one of the others."""
-    X, y = _public("two classes")
+    X, y = public_sample("two classes")
     rng = np.random.default_rng(7)
     rows, agents = sample_of("two classes", rng), sample_of("agents", rng)
 
     def fit(sample: Sample) -> Any:
         own, others = (sample, agents) if changed == "rows" else (rows, sample)
-        model = kind(**{**_BUDGET, **options})
+        model = kind(**{**BUDGET, **options})
         return model.fit(X, y, private=Private(*own), agents=Agents(*others))
 
     shown = {key: value for key, value in options.items() if key in ("features", "learner")}
-    name = _named(kind, {**shown, "changed": changed})
+    name = named(kind, {**shown, "changed": changed})
     return Combination(name, fit, "two classes" if changed == "rows" else "agents")
+
+
+def _auto() -> Iterator[Combination]:
+    from dpadapt.auto import AutoClassifier, AutoRegressor
+
+    for experts in (["linear"], ["linear", "trees"]):
+        yield fitting(AutoRegressor, "regression", {"experts": experts})
+        yield fitting(AutoClassifier, "two classes", {"experts": experts})
+    yield fitting(AutoRegressor, "regression", {"experts": ["fourier", "linear+trees"]})
+    yield fitting(AutoClassifier, "three classes", {"experts": ["linear", "trees"]})
+    yield fitting(AutoClassifier, "three classes", {"class_weight": "balanced"})  # few public rows

@@ -22,9 +22,9 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import beta
 
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.events import FloatArray
-from dpadapt.privacy.recording import Recorded, recording
+from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
+from dpadapt.privacy.recording.recording import Recorded, recording
 
 from .one_run import Found, all_gaussian, epsilon_of_mu
 
@@ -114,10 +114,10 @@ def _log_ratio(fit: Callable[[Any], Any], own: Any, other: Any, seed: int) -> tu
 def _likelier(own: Sequence[Recorded], other: Sequence[Recorded]) -> float:
     total = 0.0
     for one, two in zip(own, other, strict=False):
-        if one.mechanism == "noisy_argmin":
+        if one.mechanism == "Exponential":
             chosen = int(one.released)
             total += _chance(one, chosen) - _chance(two, chosen)
-        elif one.mechanism == "laplace" and one.noisy is not None:
+        elif one.mechanism == "Laplace" and one.noisy is not None:
             total += (_l1(one.noisy, two.value) - _l1(one.noisy, one.value)) / one.scale
         elif one.noisy is not None:
             squares = [float(np.sum((one.noisy - each.value) ** 2)) for each in (two, one)]

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import erf, expit, ndtr
 from sklearn.metrics import roc_curve
 
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 
 __all__ = [
     "AttackResult",

@@ -47,11 +47,12 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
-from dpadapt.privacy import Guarantee, mechanisms
-from dpadapt.privacy import _validate as validate
-from dpadapt.privacy.composition import gaussian_delta
-from dpadapt.privacy.events import FloatArray
-from dpadapt.privacy.recording import Recorded, recording
+from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
+from dpadapt.privacy import Guarantee
+from dpadapt.privacy.accounting.composition import gaussian_delta
+from dpadapt.privacy.mechanisms.gaussian import svec
+from dpadapt.privacy.recording.recording import Recorded, recording
 
 __all__ = [
     "Canaries",
@@ -319,11 +320,10 @@ def _scores(values: list[Recorded], canaries: Canaries, coins: Any) -> FloatArra
 
 def _contributions(one: Recorded, X: Any, y: Any) -> FloatArray:
     """What each row would add to a recorded sum, in its coordinates."""
-    symmetric = one.mechanism == "symmetric_gaussian"
     clean, labels = one.query.cleaning(X, y)
     out = np.empty((len(clean), one.value.size))
     for i in range(len(clean)):
         own = None if labels is None else labels[i : i + 1]
         value = np.asarray(one.query.block(clean[i : i + 1], own), dtype=np.float64)
-        out[i] = (mechanisms.svec(value) if symmetric else value.ravel()) / one.rows
+        out[i] = (svec(value) if value.size > one.value.size else value.ravel()) / one.rows
     return out

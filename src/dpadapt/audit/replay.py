@@ -39,8 +39,8 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt.privacy.events import FloatArray
-from dpadapt.privacy.recording import Diverged, Recorded, Recording, recording
+from dpadapt._types import FloatArray
+from dpadapt.privacy.recording.recording import Diverged, Recorded, Recording, recording
 
 __all__ = ["Moved", "Replay", "distance", "replay"]
 
@@ -60,7 +60,7 @@ class Moved:
 
     Examples
     --------
-    >>> Moved("second moment", "symmetric_gaussian", 0.7).ratio
+    >>> Moved("second moment", "SymmetricGaussian", 0.7).ratio
     0.7
     """
 
@@ -84,7 +84,7 @@ class Replay:
 
     Examples
     --------
-    >>> Replay((Moved("mean", "gaussian", 0.25),))
+    >>> Replay((Moved("mean", "Gaussian", 0.25),))
     Replay(1 release, largest ratio 0.2500)
     """
 
@@ -181,7 +181,13 @@ def distance(norm: str, one: FloatArray, two: FloatArray) -> float:
         return float(np.abs(change).sum())
     if norm == "range":
         return float(np.ptp(change)) if change.size else 0.0
-    return float(np.linalg.norm(change.ravel()))
+    largest = float(np.abs(change).max(initial=0.0))
+    # in units of the largest one, whose square neither overflows nor underflows
+    return (
+        largest * float(np.linalg.norm(change.ravel() / largest))
+        if 0 < largest < np.inf
+        else (largest)
+    )
 
 
 def _run(
@@ -215,7 +221,9 @@ def _of_filters(pairs: Sequence[tuple[Recorded, Recorded]]) -> list[Moved]:
     for grant, its in made.items():
         first = its[0][0]
         if grant >= 0 and first.norm == "l2" and len(its) > first.count:
-            total = math.sqrt(math.fsum(_ratio(*pair) ** 2 for pair in its) / first.count)
+            total = math.sqrt(
+                math.fsum(pair[0].share * _ratio(*pair) ** 2 for pair in its) / first.count
+            )
             found.append(Moved(f"{first.label}: all of them", first.mechanism, total))
     return found
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from dpadapt.privacy import _validate as validate
+from dpadapt import _validate as validate
 
 __all__ = ["SupportResult", "compare_supports", "support_audit"]
 

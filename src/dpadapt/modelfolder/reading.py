@@ -14,8 +14,9 @@ from dpadapt.privacy import Guarantee
 
 from .arrays import ArrayFeed, parse_dtype, parse_shape
 from .errors import ModelFolderError
-from .states import STATES, check_version, fill
-from .types import ESTIMATORS, FIXED, Names
+from .filling import check_version, fill
+from .states import STATES
+from .types import ESTIMATORS, Names
 from .writing import DEEPEST, NUMBER_TYPES, SPARSE
 
 __all__ = ["decode"]
@@ -42,8 +43,8 @@ def decode(tree: Any, numbers: bytes, trusted: Collection[str] = ()) -> Any:
     Traceback (most recent call last):
     ...
     dpadapt.modelfolder.errors.ModelFolderError: subprocess.Popen is not on the list of what a \
-model folder may hold, and could do anything. If you trust it and whoever made the folder, allow \
-it by name: trusted=['subprocess.Popen'], or --trust subprocess.Popen on the command line.
+model folder may hold, and could do anything. If you trust it and its maker, allow it by name: \
+trusted=['subprocess.Popen'], or --trust subprocess.Popen.
     """
     names, feed = Names(trusted), ArrayFeed(numbers)
     _check(tree, names, 0)
@@ -201,7 +202,7 @@ class _Reader:
             raise ModelFolderError(f"a {known.__name__} holds an attribute twice.")
         if dataclasses.is_dataclass(known) or issubclass(known, tuple):
             return known(**state)  # checks itself
-        _check_attributes(name, known, state)
+        _check_attributes(known, state)
         made = object.__new__(known)
         if known.__module__.startswith("sklearn.") and hasattr(known, "get_params"):
             self.versions.add(check_version(state.pop(_VERSION, None)))
@@ -231,14 +232,11 @@ _READ: dict[str, Callable[[_Reader, Any], Any]] = {
 }
 
 
-def _check_attributes(name: str, known: type, state: dict[str, Any]) -> None:
-    """Refuse attributes that would hide what the class itself says, or that read files."""
+def _check_attributes(known: type, state: dict[str, Any]) -> None:
+    """Refuse attributes that would hide what the class itself says."""
     for key in state:
         if not key.isidentifier() or key.startswith("__") or _of_class(known, key):
             raise ModelFolderError(f"{key!r} is no attribute that a {known.__name__} may be given.")
-    for key, only in FIXED.get(name, {}).items():
-        if key not in state or state[key] != only:
-            raise ModelFolderError(f"{key} of a {known.__name__} must be {only!r}.")
 
 
 def _of_class(known: type, key: str) -> bool:

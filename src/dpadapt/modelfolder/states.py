@@ -37,158 +37,49 @@ in memory).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-import numpy as np
+from ._rules import (
+    Only,
+    Rule,
+    anything,
+    array,
+    categories,
+    count,
+    edges,
+    flag,
+    infrequent,
+    names,
+    number,
+    or_none,
+    output,
+    part,
+    seen,
+    sparse_or_table,
+    text,
+    vocabulary,
+)
 
-from .errors import ModelFolderError
+__all__ = ["EVERY", "STATES"]
 
-__all__ = ["STATES", "check_version", "fill"]
+_COLUMNS, _MAYBE_COLUMNS = array("n_features_in_"), or_none(array("n_features_in_"))
+_VECTOR, _TABLE, _OF_COLUMNS = array(None), array(None, None), array(None, "n_features_in_")
 
-Rule = Callable[[Any, Any], bool]
-"""Whether an object may have this value for an attribute."""
+EVERY: Mapping[str, Rule] = {
+    "n_features_in_": count,
+    "feature_names_in_": names,
+    "_sklearn_output_config": output,
+}
+"""Attributes that an object of any class may have."""
 
-_VERSION = re.compile(r"\d{1,4}(\.\w{1,12}){0,5}", re.ASCII)
-_MOST_COLUMNS = 2**31 - 1
-
-
-def _any(made: Any, value: Any) -> bool:
-    return True
-
-
-def _flag(made: Any, value: Any) -> bool:
-    return isinstance(value, (bool, np.bool_))
-
-
-def _text(made: Any, value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _number(made: Any, value: Any) -> bool:
-    return isinstance(value, (int, float, np.number))
-
-
-def _count(made: Any, value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and 0 <= int(value) <= _MOST_COLUMNS
-
-
-def _array(*shape: str | None, kinds: str = "biuf") -> Rule:
-    """Rule for arrays: of these kinds, and as long as other attributes say."""
-
-    def check(made: Any, value: Any) -> bool:
-        wanted = [None if name is None else getattr(made, name, -1) for name in shape]
-        return (
-            isinstance(value, np.ndarray)
-            and value.dtype.kind in kinds
-            and value.ndim == len(wanted)
-            and all(one in (None, two) for one, two in zip(wanted, value.shape, strict=True))
-        )
-
-    return check
-
-
-def _or_none(rule: Rule) -> Rule:
-    return lambda made, value: value is None or rule(made, value)
-
-
-def _part(name: str) -> Rule:
-    """Rule for a part of one class, which was checked when it was made."""
-    return lambda made, value: (
-        value is None
-        or (type(value).__name__ == name and type(value).__module__.startswith("sklearn."))
-    )
-
-
-def _names(made: Any, value: Any) -> bool:
-    named = _array("n_features_in_", kinds="O")(made, value)
-    return named and all(isinstance(each, str) for each in value)
-
-
-def _output(made: Any, value: Any) -> bool:
-    return value in ({}, *({"transform": each} for each in ("default", "pandas", "polars")))
-
-
-def _vocabulary(made: Any, value: Any) -> bool:
-    """Each word has a place of its own, and the places are 0 to n - 1."""
-    return (
-        isinstance(value, dict)
-        and all(isinstance(word, str) for word in value)
-        and all(type(place) is int or isinstance(place, np.integer) for place in value.values())
-        and sorted(value.values()) == list(range(len(value)))
-    )
-
-
-def _categories(made: Any, value: Any) -> bool:
-    columns = getattr(made, "n_features_in_", None)
-    return isinstance(value, list) and len(value) == columns and all(map(_in_order, value))
-
-
-def _in_order(levels: Any) -> bool:
-    """Whether levels are different, and their numbers rising, with NaN at the end."""
-    if not (isinstance(levels, np.ndarray) and levels.ndim == 1 and levels.size):
-        return False
-    if levels.dtype.kind not in "biufOUSmM":
-        return False
-    cells = levels.tolist() if levels.dtype.kind not in "mM" else levels.astype("i8").tolist()
-    if not all(isinstance(cell, (str, bytes, int, float, type(None))) for cell in cells):
-        return False
-    if any(cell != cell for cell in cells[:-1]) or len(set(cells)) < len(cells):
-        return False
-    numbers = [cell for cell in cells if isinstance(cell, (int, float)) and cell == cell]
-    return numbers == sorted(numbers)
-
-
-def _infrequent(made: Any, value: Any) -> bool:
-    levels = getattr(made, "categories_", None)
-    return (
-        isinstance(value, list)
-        and isinstance(levels, list)
-        and len(value) == len(levels)
-        and all(
-            places is None
-            or (
-                _array(None, kinds="iu")(made, places)
-                and places.size > 0
-                and places[0] >= 0
-                and places[-1] < len(column)
-                and bool(np.all(np.diff(places.astype(np.int64)) > 0))
-            )
-            for places, column in zip(value, levels, strict=True)
-        )
-    )
-
-
-def _edges(made: Any, value: Any) -> bool:
-    ends = _array("n_features_in_", kinds="O")(made, value)
-    return ends and all(_array(None)(made, each) for each in value)
-
-
-def _sparse_or_table(made: Any, value: Any) -> bool:
-    wanted = (getattr(made, "n_components_", -1), getattr(made, "n_features_in_", -1))
-    return getattr(value, "shape", None) == wanted and getattr(value, "dtype", None) in (
-        np.float64,
-        np.float32,
-    )
-
-
-def _seen(made: Any, value: Any) -> bool:
-    return _number(made, value) or _array("n_features_in_")(made, value)
-
-
-_COLUMNS, _MAYBE_COLUMNS = _array("n_features_in_"), _or_none(_array("n_features_in_"))
-_VECTOR, _TABLE, _OF_COLUMNS = _array(None), _array(None, None), _array(None, "n_features_in_")
-
-_EVERY: Mapping[str, Rule] = {
-    "n_features_in_": _count,
-    "feature_names_in_": _names,
-    "_sklearn_output_config": _output,
+_CONTENT: Mapping[str, Rule] = {
+    "input": Only("content"),  # the others read the files that the rows name
+    "_stop_words_id": anything,
 }
 _WORDS: Mapping[str, Rule] = {
-    "vocabulary_": _vocabulary,
-    "fixed_vocabulary_": _flag,
-    "_stop_words_id": _any,
+    **_CONTENT,
+    "vocabulary_": vocabulary,
+    "fixed_vocabulary_": flag,
 }
 _SPECTRUM: Mapping[str, Rule] = {
     "components_": _OF_COLUMNS,
@@ -197,17 +88,18 @@ _SPECTRUM: Mapping[str, Rule] = {
     "singular_values_": _VECTOR,
 }
 _PROJECTION: Mapping[str, Rule] = {
-    "n_components_": _count,
-    "components_": _sparse_or_table,
+    "n_components_": count,
+    "components_": sparse_or_table,
     "inverse_components_": _TABLE,
-    "density_": _number,
-    "_n_features_out": _count,
+    "density_": number,
+    "_n_features_out": count,
 }
-_LEVELS: Mapping[str, Rule] = {"categories_": _categories, "_infrequent_indices": _infrequent}
+_LEVELS: Mapping[str, Rule] = {"categories_": categories, "_infrequent_indices": infrequent}
 
 STATES: Mapping[str, Mapping[str, Rule]] = {
     "sklearn.pipeline.FeatureUnion": {},
-    "sklearn.pipeline.Pipeline": {},
+    # a cache on disk is made of pickles, which the next fit would load
+    "sklearn.pipeline.Pipeline": {"memory": Only(None)},
     "sklearn.compose.ColumnTransformer": dict.fromkeys(
         [
             "_columns",
@@ -219,225 +111,97 @@ STATES: Mapping[str, Mapping[str, Rule]] = {
             "_name_to_fitted_passthrough",
             "_transformers_feature_names_out",
         ],
-        _any,
+        anything,
     ),
     "sklearn.compose.make_column_selector": dict.fromkeys(
-        ("pattern", "dtype_include", "dtype_exclude"), _any
+        ("pattern", "dtype_include", "dtype_exclude"), anything
     ),
     "sklearn.decomposition.PCA": {
         **_SPECTRUM,
         "mean_": _COLUMNS,
-        "n_components_": _count,
-        "n_samples_": _count,
-        "noise_variance_": _number,
-        "_fit_svd_solver": _text,
+        "n_components_": count,
+        "n_samples_": count,
+        "noise_variance_": number,
+        "_fit_svd_solver": text,
     },
     "sklearn.decomposition.TruncatedSVD": _SPECTRUM,
     "sklearn.feature_extraction.text.CountVectorizer": _WORDS,
     "sklearn.feature_extraction.text.TfidfVectorizer": {
         **_WORDS,
-        "_tfidf": _part("TfidfTransformer"),
+        "_tfidf": part("TfidfTransformer"),
     },
-    "sklearn.feature_extraction.text.HashingVectorizer": {"_stop_words_id": _any},
+    "sklearn.feature_extraction.text.HashingVectorizer": _CONTENT,
     "sklearn.feature_extraction.text.TfidfTransformer": {"idf_": _COLUMNS},
     "sklearn.feature_selection.VarianceThreshold": {"variances_": _COLUMNS},
     "sklearn.impute.MissingIndicator": {
-        "features_": _array(None, kinds="iu"),
-        "_n_features": _count,
-        "_precomputed": _flag,
+        "features_": array(None, kinds="iu"),
+        "_n_features": count,
+        "_precomputed": flag,
     },
     "sklearn.impute.SimpleImputer": {
-        "statistics_": _array("n_features_in_", kinds="biufOUS"),
-        "indicator_": _part("MissingIndicator"),
-        "_fit_dtype": _any,
-        "_fill_dtype": _any,
+        "statistics_": array("n_features_in_", kinds="biufOUS"),
+        "indicator_": part("MissingIndicator"),
+        "_fit_dtype": anything,
+        "_fill_dtype": anything,
     },
     "sklearn.kernel_approximation.Nystroem": {
         "components_": _OF_COLUMNS,
-        "component_indices_": _array(None, kinds="iu"),
+        "component_indices_": array(None, kinds="iu"),
         "normalization_": _TABLE,
-        "_n_features_out": _count,
+        "_n_features_out": count,
     },
     "sklearn.kernel_approximation.PolynomialCountSketch": {
-        "indexHash_": _array(None, None, kinds="iu"),
-        "bitHash_": _array(None, None, kinds="iu"),
-        "_n_features_out": _count,
+        "indexHash_": array(None, None, kinds="iu"),
+        "bitHash_": array(None, None, kinds="iu"),
+        "_n_features_out": count,
     },
     "sklearn.kernel_approximation.RBFSampler": {
-        "random_weights_": _array("n_features_in_", None),
+        "random_weights_": array("n_features_in_", None),
         "random_offset_": _VECTOR,
-        "_gamma": _number,
-        "_n_features_out": _count,
+        "_gamma": number,
+        "_n_features_out": count,
     },
     "sklearn.preprocessing.Binarizer": {},
     "sklearn.preprocessing.FunctionTransformer": {},
     "sklearn.preprocessing.KBinsDiscretizer": {
-        "bin_edges_": _edges,
-        "n_bins_": _array("n_features_in_", kinds="iu"),
-        "_encoder": _part("OneHotEncoder"),
-        "_random_state": _any,
+        "bin_edges_": edges,
+        "n_bins_": array("n_features_in_", kinds="iu"),
+        "_encoder": part("OneHotEncoder"),
+        "_random_state": anything,
     },
     "sklearn.preprocessing.MaxAbsScaler": {
         "scale_": _COLUMNS,
         "max_abs_": _COLUMNS,
-        "n_samples_seen_": _seen,
+        "n_samples_seen_": seen,
     },
     "sklearn.preprocessing.MinMaxScaler": {
         **dict.fromkeys(["scale_", "min_", "data_min_", "data_max_", "data_range_"], _COLUMNS),
-        "n_samples_seen_": _seen,
+        "n_samples_seen_": seen,
     },
     "sklearn.preprocessing.Normalizer": {},
     "sklearn.preprocessing.OneHotEncoder": _LEVELS,
     "sklearn.preprocessing.OrdinalEncoder": {
         **_LEVELS,
-        "_infrequent_enabled": _flag,
-        "_default_to_infrequent_mappings": _any,
-        "_missing_indices": _any,
+        "_infrequent_enabled": flag,
+        "_default_to_infrequent_mappings": anything,
+        "_missing_indices": anything,
     },
     "sklearn.preprocessing.PolynomialFeatures": {},
     "sklearn.preprocessing.PowerTransformer": {
         "lambdas_": _COLUMNS,
-        "_scaler": _part("StandardScaler"),
+        "_scaler": part("StandardScaler"),
     },
     "sklearn.preprocessing.QuantileTransformer": {
-        "quantiles_": _array("n_quantiles_", "n_features_in_"),
-        "references_": _array("n_quantiles_"),
-        "n_quantiles_": _count,
+        "quantiles_": array("n_quantiles_", "n_features_in_"),
+        "references_": array("n_quantiles_"),
+        "n_quantiles_": count,
     },
     "sklearn.preprocessing.RobustScaler": {"center_": _MAYBE_COLUMNS, "scale_": _MAYBE_COLUMNS},
     "sklearn.preprocessing.StandardScaler": {
         **dict.fromkeys(("mean_", "var_", "scale_"), _MAYBE_COLUMNS),
-        "n_samples_seen_": _seen,
+        "n_samples_seen_": seen,
     },
     "sklearn.random_projection.GaussianRandomProjection": _PROJECTION,
     "sklearn.random_projection.SparseRandomProjection": _PROJECTION,
 }
-"""Attributes of fitted objects, beside the arguments of their constructors."""
-
-
-def _derive_one_hot(made: Any) -> None:
-    if not hasattr(made, "categories_"):
-        return
-    made._check_infrequent_enabled()
-    if made._infrequent_enabled:
-        made._default_to_infrequent_mappings = [
-            None if places is None else _grouped(len(levels), places)
-            for levels, places in zip(made.categories_, made._infrequent_indices, strict=True)
-        ]
-    made._set_drop_idx()
-    made._n_features_outs = made._compute_n_features_outs()
-
-
-def _grouped(count: int, places: Any) -> Any:
-    """New place of every level, the rare ones together at the end."""
-    rare = np.isin(np.arange(count), places)
-    return np.where(rare, count - len(places), np.cumsum(~rare) - 1)
-
-
-def _derive_polynomial(made: Any) -> None:
-    if hasattr(made, "n_features_in_"):
-        import scipy.sparse
-        from sklearn.base import clone
-
-        again = clone(made).fit(scipy.sparse.csr_array((1, made.n_features_in_)))
-        vars(made).update(vars(again) | vars(made))
-
-
-_DERIVED: Mapping[str, tuple[frozenset[str], Callable[[Any], None]]] = {
-    "sklearn.preprocessing.OneHotEncoder": (
-        frozenset(
-            [
-                "_infrequent_enabled",
-                "_default_to_infrequent_mappings",
-                "_drop_idx_after_grouping",
-                "drop_idx_",
-                "_n_features_outs",
-            ]
-        ),
-        _derive_one_hot,
-    ),
-    "sklearn.preprocessing.PolynomialFeatures": (
-        frozenset(["_min_degree", "_max_degree", "n_output_features_", "_n_out_full"]),
-        _derive_polynomial,
-    ),
-}
-"""Attributes that are not taken from a file, and what computes them from the others."""
-
-
-def fill(name: str, made: Any, state: Mapping[str, Any]) -> None:
-    """Give an object of scikit-learn its attributes, if all are what a fit could have made.
-
-    Parameters
-    ----------
-    name : str
-        Of its class, in :data:`STATES`.
-    made : object
-        Without attributes.
-    state : mapping
-        Attributes of a file.
-
-    Examples
-    --------
-    >>> from sklearn.feature_extraction.text import HashingVectorizer
-    >>> state = {**HashingVectorizer().get_params(), "n_features": 0}
-    >>> fill("sklearn.feature_extraction.text.HashingVectorizer", HashingVectorizer(), state)
-    Traceback (most recent call last):
-    ...
-    dpadapt.modelfolder.errors.ModelFolderError: an argument of a HashingVectorizer is none that \
-it takes.
-    """
-    derived, derive = _DERIVED.get(name, (frozenset(), None))
-    given = {key: each for key, each in state.items() if key not in derived}
-    if "n_jobs" in given:
-        given["n_jobs"] = None  # how many processes, says whoever uses the model
-    arguments = _arguments(made)
-    rules = {**_EVERY, **STATES[name]}
-    vars(made).update(given)
-    for key, value in given.items():
-        if key not in arguments and (key not in rules or not rules[key](made, value)):
-            raise ModelFolderError(f"{key} of a {type(made).__name__} is not what a fit makes it.")
-    _check_arguments(made, arguments)
-    if derive is not None:
-        derive(made)
-
-
-def _arguments(made: Any) -> frozenset[str]:
-    names = getattr(type(made), "_get_param_names", list)
-    return frozenset(names())
-
-
-def _check_arguments(made: Any, arguments: frozenset[str]) -> None:
-    if not hasattr(made, "_parameter_constraints"):
-        return
-    try:
-        made._validate_params()
-        sound = "dtype" not in arguments or _is_number_type(made.dtype)
-        if "vocabulary" in arguments and isinstance(made.vocabulary, dict):
-            sound = sound and _vocabulary(made, made.vocabulary)
-    except Exception:  # its text would quote the file
-        sound = False
-    if not sound:
-        raise ModelFolderError(f"an argument of a {type(made).__name__} is none that it takes.")
-
-
-def _is_number_type(value: Any) -> bool:
-    if value is None:
-        return True
-    return isinstance(value, (type, np.dtype)) and np.dtype(value).kind in "biuf"
-
-
-def check_version(version: Any) -> str:
-    """Version of scikit-learn, as a file states it; anything but a version is refused.
-
-    Examples
-    --------
-    >>> check_version("1.9.1")
-    '1.9.1'
-    >>> check_version("1.9; drop table")
-    Traceback (most recent call last):
-    ...
-    dpadapt.modelfolder.errors.ModelFolderError: it does not say which scikit-learn made it.
-    """
-    if not isinstance(version, str) or not _VERSION.fullmatch(version):
-        raise ModelFolderError("it does not say which scikit-learn made it.")
-    return version
+"""Attributes of fitted objects, and those arguments of constructors that allow one value only."""

@@ -7,14 +7,14 @@ sessions, ledgers or extractors here (those load networks from places that a fil
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
 from .errors import ModelFolderError
 from .states import STATES
 
-__all__ = ["ESTIMATORS", "FIXED", "PARTS", "Names"]
+__all__ = ["ESTIMATORS", "PARTS", "Names"]
 
 
 def _under(module: str, names: str) -> frozenset[str]:
@@ -23,15 +23,17 @@ def _under(module: str, names: str) -> frozenset[str]:
 
 ESTIMATORS = frozenset().union(
     _under("dpadapt.pipeline", "AdaptationPipeline"),
-    _under("dpadapt.discrepancy.estimator", "DiscrepancyRegressor"),
-    _under("dpadapt.reweighting.regressor", "ReweightingRegressor"),
-    _under("dpadapt.reweighting.classifier", "ReweightingClassifier"),
+    _under("dpadapt.auto.auto_classifier", "AutoClassifier"),
+    _under("dpadapt.auto.auto_regressor", "AutoRegressor"),
+    _under("dpadapt.discrepancy.discrepancy_regressor", "DiscrepancyRegressor"),
+    _under("dpadapt.reweighting.reweighting_regressor", "ReweightingRegressor"),
+    _under("dpadapt.reweighting.reweighting_classifier", "ReweightingClassifier"),
     _under("dpadapt.mixing.adamix_classifier", "AdaMixClassifier"),
     _under("dpadapt.mixing.noisy_gd_classifier", "NoisyGDClassifier"),
-    _under("dpadapt.kernels.regressor", "KernelRegressor"),
-    _under("dpadapt.kernels.classifier", "KernelClassifier"),
-    _under("dpadapt.hybrid.estimator", "HybridTilt"),
-    _under("dpadapt.hybrid.str_estimator", "SubsampleTestReweigh"),
+    _under("dpadapt.kernels.kernel_regressor", "KernelRegressor"),
+    _under("dpadapt.kernels.kernel_classifier", "KernelClassifier"),
+    _under("dpadapt.hybrid.hybrid_tilt", "HybridTilt"),
+    _under("dpadapt.hybrid.subsample_test_reweigh", "SubsampleTestReweigh"),
     _under("dpadapt.baselines.adassp", "AdaSSPClassifier AdaSSPRegressor"),
     _under("dpadapt.baselines.noisy_gradient", "NoisyGradientClassifier NoisyGradientRegressor"),
     _under("dpadapt.baselines.noisy_sgd", "NoisySGDRegressor"),
@@ -44,29 +46,61 @@ ESTIMATORS = frozenset().union(
 """What a model folder may be: the estimators that carry a guarantee."""
 
 PARTS = frozenset().union(
-    _under("dpadapt._commands.features", "NumberCells TextCells"),
+    _under("dpadapt.auto.classification_few", "DirectionScores"),
+    _under("dpadapt.auto.classification_step", "Scores"),
+    _under("dpadapt.auto.experts", "Centred Fourier Linear Own Sum Waves"),
+    _under("dpadapt.auto.path_features", "PathFeatures Ripples"),
+    _under("dpadapt.auto.public_model", "PublicModel"),
+    _under("dpadapt.auto.reading", "Reader"),
+    _under("dpadapt.auto.regression_outlook", "NoHarm Outlook Release"),
+    _under("dpadapt.auto.regression_step", "Correction"),
+    _under("dpadapt.auto.trees", "Trees"),
+    _under("dpadapt.features.cells", "NumberCells TextCells"),
+    _under("dpadapt.features.dates", "DateCells"),
+    _under("dpadapt.kernels.kernel_facts", "KernelFacts"),
     _under("dpadapt.discrepancy.certificate", "Certificate"),
+    _under("dpadapt.discrepancy.moments", "Moments"),
+    _under("dpadapt.discrepancy.smoothing", "PNorm Softmax"),
+    _under("dpadapt.discrepancy.solvers", "FrankWolfe MirrorDescent SingleStage"),
     _under("dpadapt.reweighting._units", "Units"),
-    _under("dpadapt.reweighting.certificate", "Certificate"),
+    _under("dpadapt.reweighting.certificate", "ReweightingCertificate"),
     _under("dpadapt.reweighting.choice", "Candidate"),
     _under("dpadapt.reweighting.horizon", "Geometry"),
-    _under("dpadapt.reweighting.known_noise_plan", "Plan"),
+    _under("dpadapt.reweighting.known_noise_course", "Course"),
+    _under("dpadapt.reweighting.known_noise_moments", "MomentCourse"),
+    _under("dpadapt.reweighting.known_noise_solver", "KnownNoise"),
+    _under("dpadapt.reweighting.regression_solvers", "ConvexGradient Profiled Statistics"),
+    _under("dpadapt.reweighting.classification_solvers", "GeneralGradient ProfiledLogistic"),
+    _under("dpadapt.mixing.adamix", "AdaMix"),
+    _under("dpadapt.mixing.clipping", "AdaptiveClip FixedClip"),
     _under("dpadapt.mixing.features", "UnitRows"),
-    _under("dpadapt.mixing.known_noise", "Horizon"),
+    _under("dpadapt.mixing.horizon", "Horizon"),
+    _under("dpadapt.mixing.known_noise", "KnownNoise"),
+    _under("dpadapt.mixing.noisy_gd", "NoisyGD"),
+    _under("dpadapt.mixing.projection", "FeatureProjection GradientProjection"),
+    _under("dpadapt.mixing.steps", "Steps StepsAtNoise"),
+    _under("dpadapt.mixing.theory", "Theory"),
     _under("dpadapt.kernels._setup", "Setup"),
     _under(
         "dpadapt.kernels.features",
-        "FourierFeatures Kernel LinearFeatures NystroemFeatures PolynomialFeatures",
+        "Fourier FourierFeatures LinearFeatures Nystroem NystroemFeatures PolynomialFeatures",
     ),
-    _under("dpadapt.hybrid.certificate", "Certificate"),
+    _under("dpadapt.kernels.kernel", "Chi2 Cosine Kernel Laplacian Linear Polynomial RBF"),
+    _under("dpadapt.kernels.release", "GaussianProcess"),
+    _under("dpadapt.kernels.tddl", "TDDL"),
+    _under("dpadapt.kernels.tdil", "TDIL"),
+    _under("dpadapt.hybrid.certificate", "AgentsCertificate"),
     _under("dpadapt.hybrid.gradient_learner", "GradientLearner"),
     _under("dpadapt.hybrid.sgd_learner", "SGDLearner"),
     _under("dpadapt.hybrid.rules", "LinearRule"),
-    _under("dpadapt.hybrid.subsample_test_reweigh", "Round"),
-    _under("dpadapt.hybrid.tilt_ratio", "Cap"),
-    _under("dpadapt.hybrid.tilt_trials", "Candidate"),
-    _under("dpadapt.privacy.cleaning", "Cleaning"),
-    _under("dpadapt.privacy.replies", "Estimate"),
+    _under("dpadapt.hybrid.rounds", "Round"),
+    _under("dpadapt.hybrid.schedules", "PaperSchedule TightSchedule"),
+    _under("dpadapt.hybrid.agent_tests", "BitTest PaperTest"),
+    _under("dpadapt.hybrid.units", "FeatureUnits"),
+    _under("dpadapt.hybrid.tilt.ratio", "Cap"),
+    _under("dpadapt.hybrid.tilt.trials", "Candidate"),
+    _under("dpadapt.privacy.core.cleaning", "Cleaning"),
+    _under("dpadapt.privacy.local.replies", "Estimate"),
     STATES,
 )
 """What may be inside them: our frozen value objects, and the transformers of a pipeline.
@@ -74,16 +108,6 @@ PARTS = frozenset().union(
 Our estimators and value objects predict with numpy alone, which checks its bounds: the compiled
 kernels of this library serve fits. Value objects derive what they can in their constructors.
 """
-
-FIXED: Mapping[str, Mapping[str, Any]] = {
-    # a cache on disk is made of pickles, which the next fit would load
-    "sklearn.pipeline.Pipeline": {"memory": None},
-    # the others read the files that the rows name
-    "sklearn.feature_extraction.text.CountVectorizer": {"input": "content"},
-    "sklearn.feature_extraction.text.TfidfVectorizer": {"input": "content"},
-    "sklearn.feature_extraction.text.HashingVectorizer": {"input": "content"},
-}
-"""Attributes that must be what they are by default, because another value reads files."""
 
 
 class Names:
@@ -104,8 +128,8 @@ class Names:
     Traceback (most recent call last):
     ...
     dpadapt.modelfolder.errors.ModelFolderError: os.system is not on the list of what a model \
-folder may hold, and could do anything. If you trust it and whoever made the folder, allow it by \
-name: trusted=['os.system'], or --trust os.system on the command line.
+folder may hold, and could do anything. If you trust it and its maker, allow it by name: \
+trusted=['os.system'], or --trust os.system.
     >>> Names(["numpy.log1p"]).of(np.log1p)
     'numpy.log1p'
     """
@@ -126,8 +150,8 @@ name: trusted=['os.system'], or --trust os.system on the command line.
             shown = name if isinstance(name, str) else repr(name)
             raise ModelFolderError(
                 f"{shown} is not on the list of what a model folder may hold, and could do "
-                "anything. If you trust it and whoever made the folder, allow it by name: "
-                f"trusted=[{shown!r}], or --trust {shown} on the command line."
+                "anything. If you trust it and its maker, allow it by name: "
+                f"trusted=[{shown!r}], or --trust {shown}."
             )
         return name
 

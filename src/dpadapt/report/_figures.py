@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = [
 
 _MOST_NUMBERS = 80  # cells of a heat map that are written out
 _MOST_LETTERS = 40  # of names side by side
+_LINE = 56  # letters below a figure
 
 
 def epsilon_figure(
@@ -74,16 +76,13 @@ def weights_figure(weights: NDArray[np.float64]) -> Figure:
     """Weights of the public rows, in multiples of a uniform weight."""
     figure, axes = blank(5.2, 3.4)
     relative = weights * len(weights)
-    axes.hist(relative, bins=_weight_bins(relative), color=BLUE, edgecolor="white", lw=0.3)
-    axes.axvline(1.0, color=ORANGE, ls="--")
-    axes.annotate(
-        " uniform",
-        (1.0, 0.93),
-        xycoords=("data", "axes fraction"),
-        color=ORANGE,
-        weight="bold",
+    counts, *_ = axes.hist(
+        relative, bins=_weight_bins(relative), color=BLUE, edgecolor="white", lw=0.3
     )
+    axes.axvline(1.0, color=ORANGE, ls="--", label="uniform")
     axes.set_yscale("log")
+    axes.set_ylim(0.7, 8 * float(np.max(counts)))  # room above the bars for the legend
+    axes.legend(frameon=False, loc="upper right", labelcolor=ORANGE)
     set_title(axes, "Weights of the public rows")
     axes.set(
         xlabel="weight (1 = every row counts the same)",
@@ -137,13 +136,13 @@ def _bars(names: Sequence[str], sizes: NDArray[np.float64], title: str, what: st
     axes.set_yticks(places, [plain(name) for name in names])
     axes.axvline(0, color=INK, lw=0.8)
     axes.grid(axis="y", visible=False)
-    set_title(axes, title)
-    axes.set_xlabel(what)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
+    figure.supxlabel(fill(what, _LINE), fontsize=10)
     return figure
 
 
 def errors_figure(results: pd.DataFrame, reference: str) -> Figure:
-    """Error of each method above that of ``reference`` in the same run, one panel a setting.
+    """Error of each method beside that of ``reference``, one panel a setting, on one scale.
 
     Parameters
     ----------
@@ -151,42 +150,42 @@ def errors_figure(results: pd.DataFrame, reference: str) -> Figure:
         Columns ``setting``, ``method``, ``run``, ``mse``; where there is also a column
         ``adapted``, methods that did not adapt are marked.
     reference : str
-        The method that errors are compared with, run by run.
+        The method that errors are compared with.
     """
     names = list(dict.fromkeys(results["setting"]))
     methods = [each for each in dict.fromkeys(results["method"]) if each != reference]
-    figure, panels = blank(10.5, 1.8 + 0.46 * len(methods), columns=len(names))
-    figure.suptitle(
-        "Error on private people: bars are means, dots are single runs; left is better",
-        x=0.01,
-        ha="left",
-        fontsize=10,
-        color=GREY,
-    )
-    for axes, name in zip(np.atleast_1d(panels), names, strict=True):
+    figure, panels = blank(5.4 * len(names) + 1.6, 1.5 + 0.42 * len(methods), columns=len(names))
+    panels = np.atleast_1d(panels)
+    right = 1.6 * float(results["mse"].max())
+    for axes, name in zip(panels, names, strict=True):
         part = results[results["setting"] == name]
         table = part.pivot(index="run", columns="method", values="mse")
-        excess = 100 * (table.div(table[reference], axis=0) - 1)
+        best = float(table[reference].mean())
         for place, method in enumerate(reversed(methods)):
-            values = excess[method].to_numpy()
-            colour = _colour(method)
-            axes.barh(place, values.mean(), color=colour, alpha=0.35, height=0.62)
-            axes.plot(values, np.full(len(values), place), "o", color=colour, ms=4.5, alpha=0.9)
+            values, colour = table[method].to_numpy(), _colour(method)
+            axes.barh(place, values.mean(), color=colour, alpha=0.4, height=0.66)
+            axes.plot(values, np.full(len(values), place), "o", color=colour, ms=4, alpha=0.9)
+            remark = _remark(part, method) or f"{100 * (values.mean() / best - 1):+.0f} %"
             axes.annotate(
-                f"{values.mean():+.1f} %   MSE {table[method].mean():.4f}{_remark(part, method)}",
-                (max(values.max(), values.mean(), 0.0), place),
-                xytext=(8, 0),
+                f"{values.mean():.3f}  ({remark})",
+                (max(values.max(), values.mean()), place),
+                xytext=(7, 0),
                 textcoords="offset points",
                 va="center",
                 fontsize=9,
+                weight="bold" if colour == BLUE else "normal",
             )
+        axes.axvline(best, color=ORANGE, ls="--", lw=1.4)
         axes.set_yticks(range(len(methods)), [plain(each) for each in reversed(methods)])
         axes.grid(axis="y", visible=False)
-        axes.axvline(0, color=INK, lw=0.8)
-        axes.set_xlim(right=1.75 * float(excess[methods].max().max()))
+        axes.set_xlim(0, right)
+        axes.set_ylim(-0.7, len(methods) - 0.3)
         set_title(axes, plain(name[:1].upper() + name[1:]))
-        axes.set_xlabel(f"% above '{plain(reference)}'\n(MSE {table[reference].mean():.4f})")
-        if axes is not np.atleast_1d(panels)[0]:
+        axes.set_xlabel(
+            f"mean squared error; in brackets: above '{plain(reference)}',\n"
+            f"the dashed line at {best:.3f}; dots are single runs"
+        )
+        if axes is not panels[0]:
             axes.tick_params(labelleft=False)
     return figure
 
@@ -202,7 +201,7 @@ def _remark(part: pd.DataFrame, method: str) -> str:
     if not method.startswith("dpadapt") or "adapted" not in part:
         return ""
     adapted = part.loc[part["method"] == method, "adapted"].mean()
-    return "   (did not adapt)" if adapted < 0.5 else ""
+    return "declined to adapt" if adapted < 0.5 else ""
 
 
 def _weight_bins(relative: NDArray[np.float64]) -> NDArray[np.float64]:

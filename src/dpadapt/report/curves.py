@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpadapt.privacy import compose_delta, compose_epsilon
-from dpadapt.privacy.events import Event
+from dpadapt.privacy.accounting.events import Event
 
 __all__ = ["detection_limit", "epsilon_curve"]
 
@@ -27,7 +27,7 @@ def epsilon_curve(
 
     Examples
     --------
-    >>> from dpadapt.privacy.events import GaussianEvent
+    >>> from dpadapt.privacy.accounting.events import GaussianEvent
     >>> deltas, epsilons = epsilon_curve([GaussianEvent("mean", 1.0, 4.0)], 1e-6)
     >>> bool(np.all(np.diff(epsilons) <= 0))
     True
@@ -53,7 +53,7 @@ def detection_limit(events: Sequence[Event], false_alarms: ArrayLike) -> NDArray
 
     Examples
     --------
-    >>> from dpadapt.privacy.events import GaussianEvent
+    >>> from dpadapt.privacy.accounting.events import GaussianEvent
     >>> detection_limit([GaussianEvent("mean", 1.0, 4.0)], [0.05]).round(3)
     array([0.082])
     >>> detection_limit([], [0.05])

@@ -1,14 +1,15 @@
 """One self-contained HTML file about a fitted model, for whoever signs off its release.
 
-It is made from the fitted model alone, in which there is no private value.
+It is made from the fitted model, in which there is no private value, and from what people say.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,20 +17,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from dpadapt._story import Story, number, short
 from dpadapt.privacy import Guarantee, pld_epsilon
-from dpadapt.privacy.events import RandomStoppingEvent
 
 from . import curves, wording
+from .card import Card
 from .coefficients import Shown, show_coefficients
+from .filing import filing, filled, measured_rows
+from .markdown import as_markdown
 from .releases import list_releases
 from .sections import story
-from .stories import Story
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dpadapt.audit.result import AuditResult
-    from dpadapt.privacy.ledger import Dataset
+    from dpadapt.privacy.ledger.ledger import Dataset
 
 __all__ = ["ReportContext", "write_report"]
 
@@ -57,6 +60,12 @@ class ReportContext:
         Standard deviations of the *public* features, to make coefficients comparable.
     audit : AuditResult, optional
         What ``dpadapt audit`` found for the same method, epsilon and delta.
+    card : Card, optional
+        What only people know; fields that are not filled in are marked as blanks.
+    evaluation : mapping, optional
+        A private evaluation of the same model, as plain values.
+    digests : mapping of str to str
+        SHA-256 of the files of the model.
 
     Examples
     --------
@@ -73,6 +82,9 @@ class ReportContext:
     reference: str = ""
     feature_scale: Sequence[float] = ()
     audit: AuditResult | None = None
+    card: Card | None = None
+    evaluation: Mapping[str, Any] | None = None
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 def write_report(
@@ -86,7 +98,7 @@ def write_report(
         Fitted, with a guarantee: any private method of this library, a public-only one, or an
         ``AdaptationPipeline``.
     path : path
-        The HTML file to write.
+        The file to write: HTML, or by its ending Markdown (.md) or JSON (.json).
     context : ReportContext, optional
 
     Returns
@@ -103,13 +115,27 @@ def write_report(
     ...     "No private row was used" in file.read_text(encoding="utf-8")
     True
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
     check_is_fitted(model)
     if not hasattr(model, "guarantee_"):
         raise TypeError(
             f"model: a {type(model).__name__} comes with no guarantee; there is nothing to report."
         )
+    file, about = Path(path), context or ReportContext()
+    if context is not None and context.audit is not None:
+        _check_audit(context.audit, getattr(model, "estimator_", model), model.guarantee_)
+    if file.suffix.lower() == ".json":
+        text = json.dumps(filing(model, about), indent=1, allow_nan=False) + "\n"
+    elif file.suffix.lower() == ".md":
+        text = as_markdown(filing(model, about))
+    else:
+        text = _html(model, about)
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def _html(model: Any, context: ReportContext) -> str:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     environment = Environment(
         loader=PackageLoader("dpadapt.report", "."),
         autoescape=True,
@@ -117,13 +143,8 @@ def write_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["short"] = wording.short
-    html = environment.get_template("template.html").render(
-        **_facts(model, context or ReportContext())
-    )
-    file = Path(path)
-    file.write_text(html, encoding="utf-8")
-    return file
+    environment.filters["short"] = short
+    return environment.get_template("template.html").render(**_facts(model, context))
 
 
 def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
@@ -131,8 +152,6 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
 
     estimator = getattr(model, "estimator_", model)
     guarantee: Guarantee = model.guarantee_
-    if context.audit is not None:
-        _check_audit(context.audit, estimator, guarantee)
     told = story(estimator, guarantee)
     shown = show_coefficients(
         model, label=context.label, scale=context.feature_scale, features=told.features
@@ -150,10 +169,13 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "secret_size": bool(events) and guarantee.relation == "add-remove",
         "columns": model.n_features_in_,
         "features": estimator.n_features_in_ if estimator is not model else None,
-        "relation": wording.RELATIONS[guarantee.relation],
+        "relation": wording.relation(guarantee.relation),
+        "filed": filing(model, context),
+        "answers": filled(context.card),
+        "measured": [] if context.evaluation is None else measured_rows(context.evaluation),
         "noise": wording.NOISE[guarantee.noise],
         "releases": list(list_releases(events, told.made)),
-        "repeated": any(isinstance(event, RandomStoppingEvent) for event in events),
+        "repeated": any(event.mean_runs is not None for event in events),
         "second_opinion": second if math.isfinite(second) else None,
         "bounds": _bounds(guarantee, told),
         "strength": wording.strength(guarantee.epsilon) if events else "",
@@ -180,8 +202,9 @@ def _figures(
         drawn["epsilon"] = figures.epsilon_figure(*curve, claimed)
         limit = curves.detection_limit(guarantee.events, rates)
         drawn["detection"] = figures.detection_figure(rates, limit)
-        if hasattr(estimator, "weights_"):
-            drawn["weights"] = figures.weights_figure(np.asarray(estimator.weights_))
+        weights = np.asarray(getattr(estimator, "weights_", 0.0))
+        if np.ptp(weights) > 0:  # a model that did not adapt has nothing to draw
+            drawn["weights"] = figures.weights_figure(weights)
     if context.audit is not None:
         from dpadapt.audit.result import draw_audit
 
@@ -210,21 +233,18 @@ def _rows(guarantee: Guarantee) -> str:
     if not guarantee.events:
         return "–"
     size = guarantee.bounds.get("private rows")
-    return "secret" if size is None else wording.number(size)
+    return "secret" if size is None else number(size)
 
 
 def _bounds(guarantee: Guarantee, told: Story) -> list[tuple[str, str, str]]:
-    """Name, value and origin of every bound."""
-    return [
-        (
-            name,
-            wording.number(value),
-            told.radii.get(name, told.radius)
-            if name.startswith("radius")
-            else "the size of the private sample, which counts as public",
-        )
-        for name, value in guarantee.bounds.items()
-    ]
+    """Name, value and origin of every bound; those that say the same in one line."""
+    named: dict[tuple[str, str], list[str]] = {}
+    for name, value in guarantee.bounds.items():
+        origin = "the size of the private sample, which counts as public"
+        if name.startswith("radius"):
+            origin = told.radii.get(name, told.radius)
+        named.setdefault((number(value), origin), []).append(name)
+    return [(", ".join(names), *facts) for facts, names in named.items()]
 
 
 def _results(context: ReportContext) -> list[dict[str, Any]]:

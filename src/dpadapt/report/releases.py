@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dpadapt.privacy.events import Event, ParallelEvent, RandomStoppingEvent
+from dpadapt._story import number
+from dpadapt.privacy.accounting.events import Event
 
-from .wording import MECHANISMS, number
+from .wording import MECHANISMS
 
 __all__ = ["Release", "list_releases"]
 
@@ -42,7 +43,7 @@ def list_releases(
 
     Examples
     --------
-    >>> from dpadapt.privacy.events import GaussianEvent
+    >>> from dpadapt.privacy.accounting.events import GaussianEvent
     >>> events = [GaussianEvent("gradients", 1.0, 9.0, count=25)]
     >>> [release.times for release in list_releases(events, {"gradients": 100})]
     ['100, at the price of 25']
@@ -52,12 +53,9 @@ def list_releases(
         count = int(facts.get("count", 1))
         often = (made or {}).get(event.label, count)
         mechanism, suffix = MECHANISMS.get(event.kind, event.kind), ""
-        inner: tuple[Event, ...] = ()
-        if isinstance(event, ParallelEvent):
-            inner = tuple(each for branch in event.branches for each in branch)
-        elif isinstance(event, RandomStoppingEvent):
+        if event.mean_runs is not None:
             mechanism += f", {event.mean_runs:.3g} on average"
-            inner, suffix = event.base, " a run"
+            suffix = " a run"
         yield Release(
             what=event.label,
             mechanism=mechanism,
@@ -65,6 +63,6 @@ def list_releases(
             noise=number(facts.get("scale")),
             times=f"{often:,}, at the price of {count:,}" if often > count else number(count),
         )
-        for release in list_releases(inner, made):
+        for release in list_releases(event.inner or (), made):
             what, times = f"{event.label}: {release.what}", release.times + suffix
             yield release._replace(what=what, times=times)

@@ -6,16 +6,17 @@ import math
 from typing import Any
 
 __all__ = [
+    "BEFORE",
+    "BLANK",
+    "KEPT",
+    "LIFE",
     "MECHANISMS",
     "NOISE",
-    "RADII",
     "RELATIONS",
-    "SOLVERS",
-    "number",
     "one_line",
-    "percent",
-    "short",
+    "relation",
     "strength",
+    "unit",
 ]
 
 _LONGEST_NAME = 40
@@ -39,35 +40,27 @@ RELATIONS = {
     "counts as public.",
     "add-remove": "The guarantee compares the private sample with any other that has one row more "
     "or less: one person's row added or taken away. The number of private rows is a secret.",
+    "replace-unit": "The guarantee compares the private sample with any other that differs in one "
+    "person: all rows of that person replaced by any others. The number of people is the same in "
+    "both, and counts as public; how many rows somebody has does not.",
+}
+_UNITS = {
+    "replace-one": "one row of the private table, which is one person if nobody has several",
+    "add-remove": "one row of the private table, which is one person if nobody has several",
+    "replace-unit": "one person with all their rows",
 }
 
-RADII = {
-    "given": "set by whoever fitted the model",
-    "longest": "the longest public row, after scaling by public means and standard deviations",
-    "quantile": "longer than 99 % of the public rows, after scaling by public means and standard "
-    "deviations",
-    "far": "a million times as long as public rows: it only keeps numbers finite. What one row "
-    "can do is bounded in the release itself, see its sensitivity",
-    "direction": "by construction: rows enter as directions from a public centre, of length 1",
-}
-
-SOLVERS = {
-    "gradient": "the gradient descent of Bassily, Cortes, Mao and Mohri (2023), which weighs rows "
-    "as it goes",
-    "profiled": "noisy gradient descent with the weights of rows in closed form",
-    "statistics": "least squares on one noisy matrix of moments",
-    "known-noise": "noisy gradient descent from the model of the public rows",
-    "mixing known-noise": "descent on the private loss, as far as the known noise allows",
-    "mixing adamix": "AdaMix (Golatkar et al. 2022, Algorithm 2): noisy gradient descent in which "
-    "public examples set the clip and join the sums",
-    "mixing theory": "AdaMix as its theorems have it (Golatkar et al. 2022, Algorithm 3): noisy "
-    "gradient descent that is held near the public model",
-    "hybrid tilt": "noisy descent on the curator's rows, weighted to look like the agents, and by "
-    "the agents' own gradients",
-    "subsample-test-reweigh": "the method of Kohen and Sheffet (2022): a rule from the curator's "
-    "weighted rows, a test by agents, new weights, until a rule passes",
-    "noisy gradient descent": "noisy gradient descent (Golatkar et al. 2022, Algorithm 1)",
-}
+BLANK = "[not filled in]"
+LIFE = (
+    "This epsilon is that of this model alone. Other releases about the same people add up, and no "
+    "ledger was given to this report: somebody must keep count."
+)
+KEPT = "This epsilon is that of this model alone; the ledger has what all releases cost together."
+BEFORE = (
+    "What was fitted or chosen before private rows were read, was fitted to or chosen by public "
+    "rows. What was chosen by private rows is among the releases. What was done to the private "
+    "table before dpadapt read it, or with it elsewhere, dpadapt cannot know."
+)
 
 NOISE = {
     "secure": "a cryptographic random generator, keyed by the operating system",
@@ -87,6 +80,28 @@ _STRENGTHS = (
 )
 
 
+def relation(name: str) -> str:
+    """What the guarantee compares.
+
+    Examples
+    --------
+    >>> relation("replace-one")[:36]
+    'The guarantee compares the private s'
+    """
+    return RELATIONS.get(name, f"The guarantee compares neighbouring private samples ({name}).")
+
+
+def unit(name: str) -> str:
+    """Who is protected.
+
+    Examples
+    --------
+    >>> unit("replace-unit")
+    'one person with all their rows'
+    """
+    return _UNITS.get(name, f"see the relation, {name}")
+
+
 def strength(epsilon: float) -> str:
     """Usual reading of an epsilon in words; a convention, not a theorem.
 
@@ -96,42 +111,6 @@ def strength(epsilon: float) -> str:
     'strong'
     """
     return next(words for limit, words in _STRENGTHS if epsilon <= limit * (1 + 1e-9))
-
-
-def number(value: Any) -> str:
-    """A number as people write it; a dash for none.
-
-    Examples
-    --------
-    >>> number(19983), number(0.00318934), number(None)
-    ('19,983', '0.003189', '–')
-    """
-    if value is None:
-        return "–"
-    whole = float(value).is_integer() and abs(value) < 1e15
-    return f"{int(value):,}" if whole else f"{float(value):.4g}"
-
-
-def short(value: float) -> str:
-    """Three to four significant digits.
-
-    Examples
-    --------
-    >>> short(1e-6), short(0.99999999)
-    ('1e-06', '1')
-    """
-    return f"{value:.4g}"
-
-
-def percent(share: float) -> str:
-    """A share in per cent.
-
-    Examples
-    --------
-    >>> percent(0.1234), percent(1.0)
-    ('12.3 %', '100 %')
-    """
-    return f"{100 * share:.0f} %" if share in (0, 1) else f"{100 * share:.1f} %"
 
 
 def one_line(text: Any) -> str:

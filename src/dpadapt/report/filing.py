@@ -1,0 +1,182 @@
+"""Everything that a report says, as plain values: for JSON, for Markdown and for the registry."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from dpadapt.privacy import Guarantee, compose_delta, pld_epsilon
+
+from . import wording
+from .card import QUESTIONS, Card
+from .releases import list_releases
+from .sections import story
+
+if TYPE_CHECKING:
+    from .page import ReportContext
+
+__all__ = ["filing", "filled", "measured_rows", "odds_sentence", "schema_digest", "unprotected"]
+
+
+def odds_sentence(guarantee: Guarantee) -> str:
+    """What the guarantee means for one of the people, in odds.
+
+    Whoever must guess which of two neighbouring tables was used, both equally likely, is right
+    with a chance of at most a half and half the distance of the two distributions, and that
+    distance is at most delta at epsilon 0 of all releases together.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.accounting.events import GaussianEvent
+    >>> odds_sentence(Guarantee((GaussianEvent("mean", 1.0, 4.5),), 1e-6))[-50:]
+    'a coin is right 50 times, they at most 54.5 times.'
+    >>> odds_sentence(Guarantee())
+    'Nothing about you was used.'
+    """
+    if not guarantee.events:
+        return "Nothing about you was used."
+    right = (1 + min(1.0, compose_delta(guarantee.events, 0.0))) / 2
+    times = math.ceil(1000 * right) / 10
+    return (
+        "Suppose somebody wonders which of two things is true of you, thinks both equally likely, "
+        "and knows everything about everybody else in the data. They may look at all that was "
+        "released, as long as they like. Of 100 such guesses, a coin is right 50 times, they at "
+        f"most {times:g} times."
+    )
+
+
+def unprotected(guarantee: Guarantee) -> tuple[str, ...]:
+    """Quantities about the private table that are not protected.
+
+    Examples
+    --------
+    >>> unprotected(Guarantee())
+    ()
+    """
+    if not guarantee.events:
+        return ()
+    told = ["the names of the columns", "the bounds under which rows were read, from public facts"]
+    if guarantee.relation != "add-remove":
+        told.insert(0, "the number of private rows")
+    return (*told, "the classes, where classes are predicted", "how long the computation took")
+
+
+def schema_digest(model: Any) -> str:
+    """SHA-256 of the names of the columns, in order; of their number where they have no names.
+
+    Examples
+    --------
+    >>> from dpadapt import DiscrepancyRegressor
+    >>> model = DiscrepancyRegressor(epsilon=1, delta=1e-6).fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> schema_digest(model)[:8]
+    '080a9ed4'
+    """
+    names = getattr(model, "feature_names_in_", None)
+    known = int(model.n_features_in_) if names is None else [str(name) for name in names]
+    return hashlib.sha256(json.dumps([known]).encode()).hexdigest()
+
+
+def filled(card: Card | None) -> dict[str, list[tuple[str, str, str]]]:
+    """Title, answer and question of every field of a card, by section.
+
+    Examples
+    --------
+    >>> filled(None)["Use"][0]
+    ('Name of the product', '', 'as it will be published')
+    """
+    given = card or Card()
+    found: dict[str, list[tuple[str, str, str]]] = {each.section: [] for each in QUESTIONS}
+    for each in QUESTIONS:
+        found[each.section].append((each.title, getattr(given, each.name), each.asks))
+    return found
+
+
+def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
+    """Title, model, baseline and difference of each measure of an evaluation, as texts.
+
+    Parameters
+    ----------
+    evaluation : mapping
+        What ``Evaluation.to_dict()`` gives, or the like.
+
+    Examples
+    --------
+    >>> measured_rows({"measures": {"error": {"title": "error rate",
+    ...                                       "model": {"value": 0.2, "low": 0.1, "high": 0.3}}}})
+    [('error rate', '0.2 (0.1 to 0.3)', '–', '–')]
+    """
+    if not isinstance(evaluation, dict) or not isinstance(evaluation.get("measures"), dict):
+        raise ValueError("evaluation: it has no measures; give what dpadapt evaluate wrote.")
+    return [
+        (
+            str(each.get("title", name)),
+            *(_interval(each.get(key)) for key in ("model", "baseline", "difference")),
+        )
+        for name, each in evaluation["measures"].items()
+    ]
+
+
+def _interval(given: Any) -> str:
+    if not given:
+        return "–"
+    value, low, high = (given[key] for key in ("value", "low", "high"))
+    return f"{value:.4g} ({low:.4g} to {high:.4g})"
+
+
+def filing(model: Any, context: ReportContext) -> dict[str, Any]:
+    """Return the whole report as plain values, ready for JSON.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with a guarantee.
+    context : ReportContext
+
+    Examples
+    --------
+    >>> from dpadapt import DiscrepancyRegressor
+    >>> from dpadapt.report import ReportContext
+    >>> model = DiscrepancyRegressor(epsilon=1, delta=1e-6).fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> filing(model, ReportContext())["method"]
+    'DiscrepancyRegressor'
+    """
+    import dpadapt
+
+    estimator, guarantee = getattr(model, "estimator_", model), model.guarantee_
+    told, second = story(estimator, guarantee), pld_epsilon(guarantee.events, guarantee.delta)
+    ledger, card = context.ledger, context.card or Card()
+    return {
+        "format": "dpadapt report 1",
+        "title": context.title,
+        "dpadapt": dpadapt.__version__,
+        "method": type(estimator).__name__,
+        "label": context.label,
+        "guarantee": guarantee.to_dict(),
+        "second_opinion_epsilon": second if math.isfinite(second) else None,
+        "for_people": odds_sentence(guarantee),
+        "unit": wording.unit(guarantee.relation) if guarantee.events else "none",
+        "relation": wording.relation(guarantee.relation),
+        "unprotected": list(unprotected(guarantee)),
+        "lasts": wording.LIFE if ledger is None else wording.KEPT,
+        "before_private_rows": wording.BEFORE,
+        "releases": [each._asdict() for each in list_releases(guarantee.events, told.made)],
+        "model": told.warning or told.summary,
+        "card": asdict(card),
+        "blanks": list(card.blanks),
+        "evaluation": None if context.evaluation is None else dict(context.evaluation),
+        "audit": None if context.audit is None else asdict(context.audit),
+        "ledger": None
+        if ledger is None
+        else {
+            "dataset": ledger.name,
+            "epsilon": ledger.epsilon,
+            "delta": ledger.delta,
+            "spent": ledger.spent(),
+            "left": ledger.left(),
+            "charges": len(ledger.charges),
+        },
+        "digests": {**dict(context.digests), "columns": schema_digest(model)},
+    }

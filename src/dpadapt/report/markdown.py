@@ -1,0 +1,104 @@
+"""The report as Markdown, from its plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from .card import Card
+from .filing import filled, measured_rows
+from .wording import BLANK
+
+__all__ = ["as_markdown"]
+
+_SIGNS = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]<>#|"})
+
+
+def as_markdown(filed: dict[str, Any]) -> str:
+    """Return the report as Markdown.
+
+    Parameters
+    ----------
+    filed : dict
+        From :func:`dpadapt.report.filing.filing`.
+
+    Examples
+    --------
+    >>> from dpadapt import DiscrepancyRegressor
+    >>> from dpadapt.report import ReportContext
+    >>> from dpadapt.report.filing import filing
+    >>> model = DiscrepancyRegressor(epsilon=1, delta=1e-6).fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> print(as_markdown(filing(model, ReportContext())).splitlines()[0])
+    # Privacy report of a model
+    """
+    return "\n".join(_lines(filed)) + "\n"
+
+
+def _lines(filed: dict[str, Any]) -> Iterator[str]:
+    guarantee = filed["guarantee"]
+    yield f"# {_safe(filed['title'])}"
+    yield f"\n{filed['method']}, dpadapt {filed['dpadapt']}."
+    yield f"\n**{guarantee['sentence']}**"
+    yield f"\nFor people: {filed['for_people']}"
+    yield "\n## Guarantee\n"
+    second = filed["second_opinion_epsilon"]
+    yield from _table(
+        ("fact", "value"),
+        [
+            ("epsilon", f"{guarantee['epsilon']:.6g}"),
+            ("epsilon, second opinion", "no statement" if second is None else f"{second:.6g}"),
+            ("delta", f"{guarantee['delta']:g}"),
+            ("unit", filed["unit"]),
+            ("noise", guarantee["noise"]),
+            ("not protected", "; ".join(filed["unprotected"]) or "nothing private was used"),
+        ],
+    )
+    yield f"\n{filed['relation']} {filed['lasts']}"
+    if filed["releases"]:
+        yield "\n## What was released\n"
+        heads = ("what", "mechanism", "sensitivity", "noise", "times")
+        yield from _table(heads, [[each[head] for head in heads] for each in filed["releases"]])
+    yield f"\n{filed['before_private_rows']}"
+    for section, rows in filled(Card(**filed["card"])).items():
+        yield f"\n## {section}\n"
+        yield from _table(
+            ("field", "answer"),
+            [(title, answer or f"{BLANK} ({asks})") for title, answer, asks in rows],
+        )
+    yield from _evidence(filed)
+    yield "\n## Digests\n"
+    yield from _table(("of", "SHA-256"), list(filed["digests"].items()))
+
+
+def _evidence(filed: dict[str, Any]) -> Iterator[str]:
+    yield "\n## Private evaluation\n"
+    if filed["evaluation"] is None:
+        yield f"{BLANK} (none was made)"
+    else:
+        heads = ("measure", "model", "baseline", "difference")
+        yield from _table(heads, measured_rows(filed["evaluation"]))
+    yield "\n## Adversarial test\n"
+    audit = filed["audit"]
+    yield f"{BLANK} (none was made)" if audit is None else _safe(_audit_words(audit))
+    yield "\n## Ledger\n"
+    if filed["ledger"] is None:
+        yield f"{BLANK} (no ledger was used for this report)"
+    else:
+        yield from _table(("fact", "value"), list(filed["ledger"].items()))
+
+
+def _audit_words(audit: dict[str, Any]) -> str:
+    known = ("estimator", "claimed", "found", "largest", "confidence", "method", "rows")
+    return "; ".join(f"{name}: {audit[name]}" for name in known if name in audit)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
+    for row in rows:
+        yield f"| {' | '.join(_safe(cell) for cell in row)} |"
+
+
+def _safe(text: Any) -> str:
+    """Text on one line, in which nothing is markup."""
+    return " ".join(str(text).split()).translate(_SIGNS)
