@@ -55,6 +55,11 @@ class AdaptationPipeline(BaseEstimator):
         The fitted estimator.
     guarantee_ : Guarantee
         The fitted estimator's guarantee.
+    classes_ : ndarray
+        Of a classifier.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Columns of the public rows; those of the features are ``estimator_.feature_names_in_``.
 
     Examples
     --------
@@ -62,10 +67,12 @@ class AdaptationPipeline(BaseEstimator):
     >>> from sklearn.compose import make_column_transformer
     >>> from sklearn.preprocessing import OneHotEncoder
     >>> from dpadapt import AdaptationPipeline, DiscrepancyRegressor, Private
+    >>> from dpadapt.discrepancy import Moments
     >>> public = pd.DataFrame({"town": ["A", "B"] * 50, "size": range(100)})
     >>> private = Private(pd.DataFrame({"town": ["A", "B", "B", "new"] * 25, "size": range(100)}))
     >>> encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
-    >>> regressor = DiscrepancyRegressor(epsilon=1.0, delta=1e-6, max_remaining=1.0)
+    >>> always = Moments(max_remaining=1.0)
+    >>> regressor = DiscrepancyRegressor(epsilon=1.0, delta=1e-6, solver=always)
     >>> model = AdaptationPipeline([("encode", encode)], regressor)
     >>> model = model.fit(public, public["size"], private=private)
     >>> model.predict(public).shape, model.guarantee_.epsilon <= 1.0
@@ -76,7 +83,7 @@ class AdaptationPipeline(BaseEstimator):
         self.steps = steps
         self.estimator = estimator
 
-    def fit(self, X: Any, y: Any = None, *, private: Private | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, private: Private | None = None, **others: Any) -> Self:
         """Fit the transformers on the public rows, then the estimator on both samples.
 
         Parameters
@@ -87,6 +94,8 @@ class AdaptationPipeline(BaseEstimator):
             Public labels.
         private : Private, optional
             Private rows with the same columns.
+        **others
+            Further arguments of the estimator's fit, such as groups of public rows.
         """
         self._check_steps()
         transformer = Pipeline([(name, clone(step, safe=False)) for name, step in self.steps])
@@ -96,44 +105,87 @@ class AdaptationPipeline(BaseEstimator):
         probe.check(transformer, public)
         if private is not None:
             private = _mapped(transformer, X, private, public.shape[1])
-        estimator = clone(self.estimator).fit(public, y, private=private)
+        estimator = clone(self.estimator).fit(public, y, private=private, **others)
         # both or none: a fit that was refused leaves the earlier model as it was
         self.transformer_, self.estimator_ = transformer, estimator
+        names = _names_out(transformer, public.shape[1])
+        if names is not None and hasattr(estimator, "n_features_in_"):
+            estimator.feature_names_in_ = names
         return self
 
     @_estimator_has("predict")
     def predict(self, X: Any) -> Any:
         """Predict for rows in the form of the public ones."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(_dense(self.transformer_.transform(X)))
+        return self._fitted.predict(self._features(X))
 
     @_estimator_has("predict_proba")
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes for rows in the form of the public ones."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(_dense(self.transformer_.transform(X)))
+        return self._fitted.predict_proba(self._features(X))
+
+    @_estimator_has("decision_function")
+    def decision_function(self, X: Any) -> Any:
+        """Scores of the classes for rows in the form of the public ones."""
+        return self._fitted.decision_function(self._features(X))
 
     @_estimator_has("score")
     def score(self, X: Any, y: Any) -> float:
         """Score of the estimator on rows in the form of the public ones."""
+        return float(self._fitted.score(self._features(X), y))
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set what the steps hand on, as in scikit-learn.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            None leaves them as they are.
+        """
+        for _, step in [*self.steps, *getattr(getattr(self, "transformer_", None), "steps", ())]:
+            if hasattr(step, "set_output"):
+                step.set_output(transform=transform)
+        return self
+
+    @property
+    def _fitted(self) -> Any:
+        """The fitted estimator; says so where there is none."""
         check_is_fitted(self, "estimator_")
-        return float(self.estimator_.score(_dense(self.transformer_.transform(X)), y))
+        return self.estimator_
+
+    def _features(self, X: Any) -> Any:
+        """Rows as the fitted estimator takes them, with names if they have any."""
+        rows = _dense(self.transformer_.transform(X))
+        names = _names_out(self.transformer_, rows.shape[1])
+        if names is None or not hasattr(self.estimator_, "feature_names_in_"):
+            return rows
+        import pandas as pd
+
+        return pd.DataFrame(rows, columns=names)
+
+    @property
+    def classes_(self) -> Any:
+        """Class labels of the fitted estimator, if it is a classifier."""
+        return self._fitted.classes_
 
     @property
     def guarantee_(self) -> Guarantee:
         """Guarantee of the fitted estimator."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.guarantee_
+        return self._fitted.guarantee_
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns of the public rows."""
-        return int(self.transformer_.n_features_in_)
+        return int(self._first().n_features_in_)
 
     @property
     def feature_names_in_(self) -> Any:
-        """Column names of the public rows, if they had any."""
-        return self.transformer_.feature_names_in_
+        """Column names of the public rows, if they had any and a step looked at them."""
+        return self._first().feature_names_in_
+
+    def _first(self) -> Any:
+        """What saw the public rows first: a step that does nothing has not looked at them."""
+        done = [step for _, step in self.transformer_.steps if step not in _NO_STEP]
+        return done[0] if done else self.estimator_
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters; with ``deep`` also those of steps and estimator, as ``name__parameter``."""
@@ -195,6 +247,17 @@ def _mapped(transformer: Pipeline, X: Any, private: Any, width: int) -> Private:
     if not named and hasattr(X, "toarray"):
         return private.map(own.transform, width)  # sparse rows are numbers
     return private.read(Schema.of(X)).map(own.transform, width)
+
+
+def _names_out(transformer: Pipeline, width: int) -> Any:
+    """Names of the features, if the transformers tell them; each must be another one."""
+    try:
+        names = np.asarray(transformer.get_feature_names_out(), dtype=object)
+    except (AttributeError, ValueError, TypeError):
+        return None
+    if names.shape != (width,) or len(set(names.tolist())) < width:
+        return None
+    return names if all(isinstance(name, str) for name in names) else None
 
 
 def _pairs(steps: Any) -> dict[str, Any]:
