@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from dpadapt._commands import screens
-from dpadapt._commands.screens import plain_errors, say, say_note
+from dpadapt.cli import screens
+from dpadapt.cli.screens import plain_errors, say, say_note
 
 from .markdown import write_markdown
 from .page import Paper, run_experiments, write_page

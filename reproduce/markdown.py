@@ -59,6 +59,8 @@ def write_markdown(paper: Paper, out: Path, path: Path | None = None) -> Path:
         lines += ["", "Different from the paper:", "", *(f"- {each}" for each in paper.differences)]
     for each in paper.experiments:
         lines += _section(each, out, path)
+        if paper.verdicts.get(each.name):
+            lines += ["", f"**Verdict: {paper.verdicts[each.name]}**"]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 

@@ -7,7 +7,7 @@ in the folder, so that experiments can be run one by one and the page still show
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,6 +78,9 @@ class Paper:
     differences : sequence of str
         Where this differs from what the paper states.
     experiments : sequence of Experiment
+    verdicts : mapping of str to str
+        For an experiment's name, one line on whether the paper's claim holds, with the numbers of
+        the page in ``docs``.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class Paper:
     unstated: Mapping[str, str]
     differences: Sequence[str]
     experiments: Sequence[Experiment]
+    verdicts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:

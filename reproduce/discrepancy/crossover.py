@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from dpadapt.discrepancy.frank_wolfe import FrankWolfe
+from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.discrepancy.minimisation import discrepancy, minimise_discrepancy
 from dpadapt.discrepancy.moments import release_second_moment
 from dpadapt.discrepancy.parameters import PublicFacts, frank_wolfe_parameters
@@ -103,10 +103,10 @@ def run_crossover_cell(cell: CrossoverCell) -> list[dict[str, Any]]:
     lines.append(line("moments", solution.weights, start, solution.iterations))
     start = time.perf_counter()
     chosen = frank_wolfe_parameters(PublicFacts(X, query, cell.n, cell.epsilon, DELTA))
-    algorithm = FrankWolfe(X, chosen.smoothing, chosen.steps)
+    algorithm = NoisyFrankWolfe(X, chosen.smoothing, chosen.steps)
     with private.open(**session) as opened:
-        (grant,) = opened.plan(algorithm.request(opened, query))
-        weights = algorithm.release(opened, grant, opened.hide(query))
+        grants = opened.plan(vertex=algorithm.mechanism(opened, query))
+        weights = algorithm.release(opened, grants.vertex, opened.hide(query))
     return [*lines, line("Frank-Wolfe, tight, own K", weights, start, chosen.steps)]
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.discrepancy.frank_wolfe import FrankWolfe
+from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.discrepancy.minimisation import minimise_discrepancy
-from dpadapt.discrepancy.mirror_descent import MirrorDescent
+from dpadapt.discrepancy.mirror_descent import NoisyMirrorDescent
 from dpadapt.discrepancy.moments import NoisyMoment, release_second_moment
 from dpadapt.discrepancy.parameters import (
     PublicFacts,
@@ -22,7 +22,7 @@ from dpadapt.discrepancy.parameters import (
     single_stage_parameters,
 )
 from dpadapt.discrepancy.second_stage import weighted_ridge
-from dpadapt.discrepancy.single_stage import AdaptationObjective, SingleStage
+from dpadapt.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
 from dpadapt.discrepancy.smoothing import Softmax
 from dpadapt.discrepancy.variable_projection import variable_projection
 from dpadapt.privacy import Cleaning, Private, SecondMoment
@@ -145,7 +145,7 @@ def frank_wolfe(
         smoothing=None if mu is None else Softmax(mu),
         steps=None if own_steps else task.cell.steps,
     )
-    algorithm = FrankWolfe(task.X, chosen.smoothing, chosen.steps, PENALTY)
+    algorithm = NoisyFrankWolfe(task.X, chosen.smoothing, chosen.steps, PENALTY)
     return _two_stage(task, algorithm, calibration)
 
 
@@ -167,7 +167,7 @@ def mirror_descent(task: Task, *, calibration: str) -> Fit:
         geometry=geometry,
         noise_on=noise_on,
     )
-    algorithm = MirrorDescent(
+    algorithm = NoisyMirrorDescent(
         task.X,
         chosen.smoothing,
         chosen.steps,
@@ -193,9 +193,9 @@ def single_stage(task: Task, *, calibration: str) -> Fit:
         task.facts(calibration), task.y, radius=RADIUS, steps=task.cell.steps
     )
     objective = AdaptationObjective(task.X, task.y, chosen.smoothing, RADIUS)
-    algorithm = SingleStage(objective, chosen.steps, chosen.step_size)
+    algorithm = NoisySingleStage(objective, chosen.steps, chosen.step_size)
     with task.private.open(**task.session) as session:
-        grants = session.plan(*algorithm.requests(session, task.query, calibration=calibration))
+        grants = session.plan(**algorithm.mechanisms(session, task.query, calibration=calibration))
         weights, coefficients = algorithm.release(session, grants, session.hide(task.query))
     return Fit(
         weights, coefficients, session.guarantee.epsilon, _mu(chosen.smoothing), chosen.steps
@@ -287,10 +287,13 @@ ORACLE_METHODS: Mapping[str, Callable[[Task], Fit]] = {
 }
 
 
-def _two_stage(task: Task, algorithm: FrankWolfe | MirrorDescent, calibration: str) -> Fit:
+def _two_stage(
+    task: Task, algorithm: NoisyFrankWolfe | NoisyMirrorDescent, calibration: str
+) -> Fit:
     with task.private.open(**task.session) as session:
-        (grant,) = session.plan(algorithm.request(session, task.query, calibration=calibration))
-        weights = algorithm.release(session, grant, session.hide(task.query))
+        steps = algorithm.mechanism(session, task.query, calibration=calibration)
+        grants = session.plan(steps=steps)
+        weights = algorithm.release(session, grants.steps, session.hide(task.query))
     sharpness = _mu(algorithm.smoothing)
     return Fit(weights, None, session.guarantee.epsilon, sharpness, algorithm.steps)
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpadapt.hybrid import Agents, NotCertified, SGDLearner, SubsampleTestReweigh
+from dpadapt.hybrid import (
+    Agents,
+    BitTest,
+    NotCertified,
+    SGDLearner,
+    SubsampleTestReweigh,
+    TightSchedule,
+)
 from dpadapt.privacy import Private
 from dpadapt.report.figures import BLUE, INK, ORANGE, set_title
 from reproduce.page import finish, panels
@@ -48,10 +55,10 @@ def run_cell(cell: Cell) -> Rows:
     model = SubsampleTestReweigh(
         **common_arguments(draw),
         learner=SGDLearner(steps=cell.steps, sigma=PAPER_NOISE),
-        kappa=ALPHA / (8 * (draw.known.population.chi2 + 1)),
-        rate=RATE,
-        rounds=ROUNDS,
-        batch=BATCH,
+        schedule=TightSchedule(
+            kappa=ALPHA / (8 * (draw.known.population.chi2 + 1)), rate=RATE, rounds=ROUNDS
+        ),
+        test=BitTest(batch=BATCH),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertified)  # what came out is measured here

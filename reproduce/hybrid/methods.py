@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.hybrid import Agents, HybridTilt, NotCertified, SubsampleTestReweigh
+from dpadapt.hybrid import (
+    Agents,
+    BitTest,
+    HybridTilt,
+    NotCertified,
+    PaperSchedule,
+    PaperTest,
+    SubsampleTestReweigh,
+    TightSchedule,
+)
 from dpadapt.privacy import Private
 
 from .data import Setting, draw_setting
@@ -142,15 +151,12 @@ def common_arguments(draw: Draw) -> dict[str, Any]:
     }
 
 
-def _reweigh(draw: Draw, X: Array, y: Array, *, calibration: str) -> Outcome:
+def _reweigh(draw: Draw, X: Array, y: Array, *, schedule: Any, test: Any) -> Outcome:
     kappa = draw.alpha / (8 * (draw.known.population.chi2 + 1))
     model = SubsampleTestReweigh(
         **common_arguments(draw),
-        kappa=kappa,
-        rounds=draw.rounds,
-        rate=draw.rate,
-        batch=draw.agents // draw.rounds,
-        calibration=calibration,
+        schedule=schedule(kappa=kappa, rate=draw.rate, rounds=draw.rounds),
+        test=test(batch=draw.agents // draw.rounds),
     )
     agents = Agents(*draw.rows("target", draw.agents))
     model.fit(private=Private(*draw.rows("source", draw.n)), agents=agents)
@@ -190,8 +196,8 @@ def _open(draw: Draw, X: Array, y: Array) -> Outcome:
 
 METHODS: Mapping[str, Callable[[Draw, Array, Array], Outcome]] = {
     OURS: _tilt,
-    SCHEDULE: partial(_reweigh, calibration="tight"),
-    FIXED: partial(_reweigh, calibration="paper"),
+    SCHEDULE: partial(_reweigh, schedule=TightSchedule, test=BitTest),
+    FIXED: partial(_reweigh, schedule=PaperSchedule, test=PaperTest),
     CURATOR: partial(_tilt, asked=False),
     AGENTS: partial(_tilt, curator=False),
     OPEN: _open,

@@ -19,6 +19,7 @@ from .figures_1_and_2 import (
 )
 from .parity import draw_parity, parity_findings, run_parity, summarise_parity
 from .sample_sizes import draw_sizes, run_sizes, size_findings, summarise_sizes
+from .verdicts import VERDICTS
 
 __all__ = ["PAPER"]
 
@@ -147,4 +148,5 @@ PAPER = Paper(
             size_findings,
         ),
     ],
+    verdicts=VERDICTS,
 )

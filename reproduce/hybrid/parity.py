@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.hybrid import Agents, NotCertified, ParityLearner, SubsampleTestReweigh
+from dpadapt.hybrid import (
+    Agents,
+    NotCertified,
+    ParityLearner,
+    SubsampleTestReweigh,
+    TightSchedule,
+)
 from dpadapt.hybrid.parity import parity_rows
 from dpadapt.privacy import Private
 from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
@@ -71,8 +77,7 @@ def run_cell(cell: Cell) -> Rows:
         delta=DELTA,
         agent_epsilon=EPSILON,
         learner=ParityLearner(BETA),
-        kappa=1.0,
-        rounds=1,
+        schedule=TightSchedule(kappa=1.0, rounds=1),
         target_error=_TARGET,
         classes=(-1, 1),
         noise="seeded",

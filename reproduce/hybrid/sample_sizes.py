@@ -12,7 +12,7 @@ from dpadapt.hybrid.sample_sizes import (
     sizes_of_algorithm_4,
 )
 from dpadapt.privacy import compose_epsilon
-from dpadapt.privacy.events import OneDrawGaussianEvent
+from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells

@@ -71,8 +71,8 @@ def repaired_tilt(rows: int, updates: int) -> float:
     model = 2 / (PENALTY * rows)
     rounds = Rounds(updates, model, bound=1.0)
     with Private(np.ones((2, 1))).open(epsilon=EPSILON, delta=DELTA) as session:
-        choice, _ = session.plan(*rounds.requests())
-    return model / choice.scale
+        grants = session.plan(**rounds.mechanisms())
+    return model / grants.points.scale
 
 
 def draw_losses(tilt: float, updates: int, runs: int, seed: int = 0) -> np.ndarray:
@@ -144,7 +144,9 @@ def summarise_break(table: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> summarise_break(run_break(Options(quick=True)))["claimed delta"].iloc[0]
+    >>> import pandas as pd
+    >>> table = pd.DataFrame(run_cell(Cell(100_000, 1000)))
+    >>> summarise_break(table)["claimed delta"].iloc[0]
     '1e-06'
     """
     import pandas as pd
@@ -171,7 +173,9 @@ def draw_break(table: pd.DataFrame) -> Figure:
 
     Examples
     --------
-    >>> len(draw_break(run_break(Options(quick=True))).axes)
+    >>> import pandas as pd
+    >>> table = pd.DataFrame(run_cell(Cell(100_000, 1000)))
+    >>> len(draw_break(table).axes)
     1
     """
     figure, grid = panels(7, 4.4, 1, 1)
@@ -202,8 +206,10 @@ def break_findings(table: pd.DataFrame) -> list[str]:
 
     Examples
     --------
-    >>> break_findings(run_break(Options(quick=True)))[0][:24]
-    'As printed, at n = 1,000'
+    >>> import pandas as pd
+    >>> table = pd.DataFrame(run_cell(Cell(100_000, 1000)))
+    >>> break_findings(table)[0][:26]
+    'As printed, at n = 100,000'
     """
     sentences = []
     printed = table[table["form"] == PRINTED]

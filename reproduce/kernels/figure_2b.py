@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt.baselines import ObjectivePerturbationRegressor
-from dpadapt.kernels import KernelRegressor
+from dpadapt.kernels import TDDL, FunctionKernel, GaussianProcess, KernelRegressor
 from dpadapt.privacy import Private
 from dpadapt.report.figures import set_title
 from reproduce.page import finish, panels
@@ -32,10 +32,10 @@ PUBLIC, TEST, ASKED = 500, 1_500, 300
 CAVEAT = "not the paper's data: 262,144 hashed words and pairs of words of reviews, good or bad"
 LINEAR = f"objective perturbation, {FEW_COLUMNS} columns"
 NOTHING = "always 0"
-METHODS: dict[str, dict[str, Any]] = {
-    OURS: {},
-    PRINTED_TDDL: {"release": "tddl", "calibration": "paper"},
-    "TDDL, Gaussian": {"release": "tddl", "calibration": "gaussian"},
+METHODS: dict[str, Any] = {
+    OURS: GaussianProcess(start="zero"),
+    PRINTED_TDDL: TDDL(calibration="paper"),
+    "TDDL, Gaussian": TDDL(calibration="gaussian"),
 }
 _REPEATS = 3
 
@@ -75,12 +75,17 @@ def run_cell(cell: Cell) -> Rows:
         error = float(np.sqrt(np.mean((model.predict(asked) - y[test]) ** 2)))
         return base | {"method": method, "error": error, "true_epsilon": model.guarantee_.epsilon}
 
-    def fitted(epsilon: float, pool: Any, **options: Any) -> Any:
+    def fitted(epsilon: float, pool: Any, release: Any = METHODS[OURS]) -> Any:
         model = KernelRegressor(
-            epsilon=epsilon, delta=DELTA, kernel=inner_products, bound=1.0, label_range=(-1.0, 1.0),
-            loss="epsilon-insensitive", pool=pool, noise="seeded", random_state=cell.seed,
-            **options,
-        )  # fmt: skip
+            epsilon=epsilon,
+            delta=DELTA,
+            kernel=FunctionKernel(inner_products, bound=1.0),
+            label_range=(-1.0, 1.0),
+            loss="epsilon-insensitive",
+            release=release.with_params(pool=pool),
+            noise="seeded",
+            random_state=cell.seed,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that printed constants spend less than they claim
             rows = Private.from_sparse(X[private], y[private])
@@ -94,8 +99,8 @@ def run_cell(cell: Cell) -> Rows:
         ]
     pools = {OURS: X[test]}  # the more points the better; the paper's noise grows with them
     lines = [
-        line(name, fitted(cell.epsilon, pools.get(name, X[test][:ASKED]), **options), X[test])
-        for name, options in METHODS.items()
+        line(name, fitted(cell.epsilon, pools.get(name, X[test][:ASKED]), release), X[test])
+        for name, release in METHODS.items()
     ]
     few = hashed_words(chosen, FEW_COLUMNS).toarray()
     linear = ObjectivePerturbationRegressor(

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.baselines import ObjectivePerturbationClassifier
-from dpadapt.kernels import InteractivePredictor, KernelClassifier
+from dpadapt.kernels import (
+    PINP,
+    TDDL,
+    TDIL,
+    GaussianProcess,
+    InteractivePredictor,
+    KernelClassifier,
+    NoisePath,
+    SparseVector,
+)
 from dpadapt.privacy import Private
 
 __all__ = ["ASKED", "RELEASED", "Split", "ask", "fit_linear", "fit_released", "plain"]
@@ -29,20 +38,22 @@ PRINTED_TDDL = "TDDL as printed"
 PRINTED_SVM = "TDDL as printed, SVM with the paper's lambda"
 PRINTED_PINP = "PINP, constants of Theorem 9"
 RELEASED: Mapping[str, dict[str, Any]] = {
-    OURS: {},
+    OURS: {"release": GaussianProcess(start="zero")},  # private rows alone, as in the paper
     PRINTED_SVM: {
-        "release": "tddl", "calibration": "paper", "loss": "hinge", "penalty": PAPER_PENALTY,
+        "release": TDDL(calibration="paper"),
+        "loss": "hinge",
+        "penalty": PAPER_PENALTY,
     },
-    PRINTED_TDDL: {"release": "tddl", "calibration": "paper"},
-    "TDDL, Laplace": {"release": "tddl", "calibration": "laplace"},
-    "TDDL, Gaussian": {"release": "tddl", "calibration": "gaussian"},
-    "TDIL, repaired": {"release": "tdil"},
-}  # fmt: skip
-ASKED: Mapping[str, dict[str, Any]] = {
-    "dpadapt, asked one by one": {"method": "gaussian-process"},
-    PRINTED_PINP: {"method": "pinp", "calibration": "paper"},
-    "PINP, least noise": {"method": "pinp"},
-    "sparse vector": {"method": "sparse-vector"},
+    PRINTED_TDDL: {"release": TDDL(calibration="paper")},
+    "TDDL, Laplace": {"release": TDDL(calibration="laplace")},
+    "TDDL, Gaussian": {"release": TDDL(calibration="gaussian")},
+    "TDIL, repaired": {"release": TDIL()},
+}
+ASKED: Mapping[str, Any] = {
+    "dpadapt, asked one by one": NoisePath(),
+    PRINTED_PINP: PINP(calibration="paper"),
+    "PINP, least noise": PINP(),
+    "sparse vector": SparseVector(),
 }
 
 
@@ -110,7 +121,7 @@ def fit_released(name: str, split: Split, epsilon: float, **options: Any) -> Any
     split : Split
     epsilon : float
     **options
-        Further ones of the classifier.
+        Further ones of the classifier; ``release__pool`` is one of its release.
 
     Examples
     --------
@@ -119,7 +130,7 @@ def fit_released(name: str, split: Split, epsilon: float, **options: Any) -> Any
     >>> split.accuracy(fit_released("dpadapt", split, 1e6)) > 0.9
     True
     """
-    model = classifier(epsilon, split.seed, **{**RELEASED[name], **options})
+    model = classifier(epsilon, split.seed, **RELEASED[name]).set_params(**options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that printed constants spend less than they claim
         return model.fit(split.X, split.y, private=split.private())
@@ -138,7 +149,7 @@ def plain(split: Split, **options: Any) -> Any:
     return fit_released(OURS, split, NO_NOISE, **options)
 
 
-def ask(name: str, split: Split, epsilon: float, **options: Any) -> InteractivePredictor:
+def ask(name: str, split: Split, epsilon: float, questions: int = 10_000) -> InteractivePredictor:
     """A model that is asked one by one.
 
     Parameters
@@ -146,8 +157,8 @@ def ask(name: str, split: Split, epsilon: float, **options: Any) -> InteractiveP
     name : one of ``ASKED``
     split : Split
     epsilon : float
-    **options
-        Further ones of the predictor.
+    questions : int, default=10000
+        How many are expected.
 
     Examples
     --------
@@ -156,8 +167,10 @@ def ask(name: str, split: Split, epsilon: float, **options: Any) -> InteractiveP
     >>> ask("sparse vector", split, 1.0).updates_used_
     0
     """
-    model = classifier(epsilon, split.seed)
-    predictor = InteractivePredictor(model, **{**ASKED[name], **options})
+    method = ASKED[name]
+    if not isinstance(method, NoisePath):  # which needs no number
+        method = method.with_params(questions=questions)
+    predictor = InteractivePredictor(classifier(epsilon, split.seed), method=method)
     return predictor.fit(split.X, split.y, private=split.private())
 
 

@@ -7,6 +7,7 @@ from reproduce.page import Experiment, Paper
 from .algorithm_3 import break_findings, draw_break, run_break, summarise_break
 from .figure_2a import cover_findings, draw_cover, run_cover, summarise_cover
 from .figure_2b import draw_reviews, review_findings, run_reviews, summarise_reviews
+from .learning import draw_learning, learning_findings, run_learning, summarise_learning
 from .questions import draw_questions, question_findings, run_questions, summarise_questions
 from .synthetic import (
     draw_synthetic,
@@ -14,6 +15,7 @@ from .synthetic import (
     summarise_synthetic,
     synthetic_findings,
 )
+from .verdicts import VERDICTS
 
 __all__ = ["PAPER"]
 
@@ -93,6 +95,19 @@ PAPER = Paper(
             question_findings,
         ),
         Experiment(
+            "learning",
+            "From how many rows on PINP and TDIL learn",
+            "Linear kernel, 5 columns, rows of length 1, labels without noise, logistic loss, "
+            "lambda 0.05, epsilon 1, delta 1e-6; 2,000 questions. PINP is run on the model of "
+            "50,000 rows with the noise that n rows allow: a simulation, as a kernel matrix of "
+            "500,000 rows does not fit into memory. TDIL is fitted to n rows, up to 500,000. Not "
+            "in the paper.",
+            run_learning,
+            summarise_learning,
+            draw_learning,
+            learning_findings,
+        ),
+        Experiment(
             "2b",
             "Figure 2b: regression in 262,144 sparse columns",
             "Root mean squared error, delta 1e-6, labels -1 and +1, rows of length 1, linear "
@@ -115,4 +130,5 @@ PAPER = Paper(
             break_findings,
         ),
     ],
+    verdicts=VERDICTS,
 )

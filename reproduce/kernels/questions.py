@@ -11,8 +11,12 @@ import numpy as np
 from dpadapt.kernels.losses import Logistic
 from dpadapt.kernels.tddl import composed_epsilon
 from dpadapt.privacy import calibrate, gaussian_mu
-from dpadapt.privacy.events import LaplaceEvent
-from dpadapt.privacy.machine_constants import PINPConstants, Setting, SparseVectorConstants
+from dpadapt.privacy.accounting.events import LaplaceEvent
+from dpadapt.privacy.mechanisms.machine_constants import (
+    PINPConstants,
+    Setting,
+    SparseVectorConstants,
+)
 from dpadapt.report.figures import set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
@@ -119,7 +123,7 @@ def _answers(method: str, split: Any, ours: Any, rows: Any) -> Any:
     if method == OURS:
         return ours.decision_function(rows)
     if method in TDDL:
-        return fit_released(method, split, EPSILON, pool=rows).decision_function(rows)
+        return fit_released(method, split, EPSILON, release__pool=rows).decision_function(rows)
     predictor = ask(method, split, EPSILON, questions=len(rows))
     found = predictor.decision_function(rows)
     predictor.close()

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["STYLES", "budget_axis", "curve", "pivot"]
+__all__ = ["STYLES", "bars", "budget_axis", "curve", "pivot"]
 
 # colour tells the algorithm, a dashed line the printed constants
 STYLES: Mapping[str, dict[str, Any]] = {
@@ -103,6 +103,35 @@ def curve(axes: Axes, lines: pd.DataFrame, by: str, value: str, label: str) -> N
         axes.axhline(lines[value].mean(), label=label, lw=1.4, zorder=1, **style)
         return
     band(axes, lines, by, value, label, style)
+
+
+def bars(axes: Axes, lines: pd.DataFrame, label: str, apart: float = 1.0) -> None:
+    """Accuracy against epsilon with bars of one standard deviation; a level without epsilon.
+
+    Parameters
+    ----------
+    axes : Axes
+    lines : DataFrame
+    label : str
+        The method, which has a style.
+    apart : float, default=1.0
+        Factor on epsilon, so that bars of several methods do not lie on each other.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from reproduce.page import panels
+    >>> axes = panels(4, 3, 1, 1)[1].flat[0]
+    >>> bars(axes, pd.DataFrame({"epsilon": [0.1], "accuracy": [50.0]}), "dpadapt")
+    >>> len(axes.containers)
+    1
+    """
+    if lines["epsilon"].isna().all():
+        curve(axes, lines, "epsilon", "accuracy", label)
+        return
+    found = lines.groupby("epsilon")["accuracy"].agg(["mean", "std"]).fillna(0.0)
+    facts = {"lw": 1.4, "capsize": 2, "ms": 5, "label": label, **STYLES[label]}
+    axes.errorbar(found.index * apart, found["mean"], yerr=found["std"], **facts)
 
 
 def budget_axis(axes: Axes, budgets: Sequence[float], name: str) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ablation_findings", "decreases", "draw_ablation", "run_ablation", "summarise_ablation"]
 
 _BASE = "NGD"
-_COLOURS = (YELLOW, YELLOW, GREEN, ORANGE, ORANGE, PINK, GREY, BLUE)
+_COLOURS = (YELLOW, YELLOW, GREEN, ORANGE, ORANGE, PINK, PINK, PINK, GREY, BLUE)
 
 
 def run_ablation(options: Options) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from reproduce.page import panels
 from reproduce.runs import Options
 
 from .errors import EPSILON, SIX, run_errors
-from .methods import OURS, PRIVATE, Run
+from .methods import OURS, PRIVATE, WEAK, Run
 from .style import NOTE, STYLES, caveat, curve, finish, mean_and_spread, percent_axis, title_of
 
 if TYPE_CHECKING:
@@ -30,13 +30,18 @@ SIGMAS = (5.0, 10.0, 20.0, 40.0)
 
 def run_percentiles(options: Options) -> pd.DataFrame:
     """Figure 7: AdaMix with other percentiles of adaptive clipping, at epsilon 3."""
-    runs = [Run("AdaMix", EPSILON, options={"percentile": each}) for each in PERCENTILES]
+    runs = [
+        Run(name, EPSILON, options={"percentile": each})
+        for each in PERCENTILES
+        for name in ("AdaMix", WEAK)
+    ]
     return run_errors(SIX, (*runs, Run(OURS, EPSILON)), options, "figure 7")
 
 
 def run_sigmas(options: Options) -> pd.DataFrame:
     """Figure 8: other noise, and so another number of steps, at the same epsilon 3."""
-    runs = [Run(name, EPSILON, options={"sigma": sigma}) for sigma in SIGMAS for name in PRIVATE]
+    names = (*PRIVATE, WEAK)
+    runs = [Run(name, EPSILON, options={"sigma": sigma}) for sigma in SIGMAS for name in names]
     return run_errors(SIX, runs, options, "figure 8")
 
 

@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt.mixing import AdaMixClassifier, NoisyGDClassifier
+from dpadapt.mixing import (
+    AdaMix,
+    AdaMixClassifier,
+    KnownNoise,
+    NoisyGD,
+    NoisyGDClassifier,
+    StepsAtNoise,
+)
 from dpadapt.mixing.steps import row_mu
 from dpadapt.privacy import Private
 
@@ -23,19 +30,22 @@ PENALTY = 1e-2  # the paper's, of the squared length of the weights
 WEAK_PENALTY = 1e-4  # rows have length 1 here, so that the paper's weighs more than in the paper
 FEW_SHOT, NO_PRIVACY, OURS = "few-shot (public only)", "no privacy", "dpadapt"
 WEAK = "AdaMix, weak penalty"
+WEAK_BASE, WEAK_BOTH = "NGD, weak penalty", "NGD + both (gradients), weak penalty"
 PRIVATE = ("NoisyGD", "AdaMix", OURS)  # compared in most figures
 _SIGMA = 20.0  # the paper's
-_PUBLIC_START: Mapping[str, Any] = {"solver": "adamix", "clipping": "fixed", "clip": 1.0}
-_OPTIONS: Mapping[str, Mapping[str, Any]] = {
-    "NGD": _PUBLIC_START,
-    "NGD + projection (gradients)": {**_PUBLIC_START, "projection": "gradients"},
-    "NGD + projection (features)": {**_PUBLIC_START, "projection": "features"},
-    "NGD + adaptive clipping": {"solver": "adamix"},
-    "NGD + both (gradients)": {"solver": "adamix", "projection": "gradients"},
-    "NGD + both (features)": {"solver": "adamix", "projection": "features"},
-    "AdaMix": {"solver": "adamix"},
-    WEAK: {"solver": "adamix", "penalty": WEAK_PENALTY},
-    OURS: {},
+_SOLVERS: Mapping[str, Any] = {
+    "NGD": AdaMix(clipping="fixed"),
+    "NGD + projection (gradients)": AdaMix(clipping="fixed", projection="gradients"),
+    "NGD + projection (features)": AdaMix(clipping="fixed", projection="features"),
+    "NGD + adaptive clipping": AdaMix(),
+    "NGD + both (gradients)": AdaMix(projection="gradients"),
+    "NGD + both (features)": AdaMix(projection="features"),
+    "AdaMix": AdaMix(),
+    WEAK_BASE: AdaMix(clipping="fixed", penalty=WEAK_PENALTY),
+    WEAK: AdaMix(penalty=WEAK_PENALTY),
+    WEAK_BOTH: AdaMix(projection="gradients", penalty=WEAK_PENALTY),
+    "NoisyGD": NoisyGD(penalty=PENALTY),
+    OURS: KnownNoise(),
 }
 ABLATION = (
     "NGD",
@@ -44,7 +54,9 @@ ABLATION = (
     "NGD + adaptive clipping",
     "NGD + both (gradients)",
     "NGD + both (features)",
+    WEAK_BASE,
     WEAK,
+    WEAK_BOTH,
     "NoisyGD",
     OURS,
 )
@@ -63,7 +75,8 @@ class Run:
     epsilon : float
     relation : {"add-remove", "replace-one"}
     options : mapping
-        Further options of the estimator.
+        What is other than usual: ``percentile`` of the adaptive clip, ``sigma`` (noise of a step
+        over its clip), ``keep_trajectory``.
 
     Examples
     --------
@@ -94,20 +107,24 @@ def fit_private(sample: Sample, run: Run, seed: int | None = None) -> Any:
     >>> model.n_steps_, round(model.guarantee_.epsilon, 6)
     (28, 1.0)
     """
-    common: dict[str, Any] = {
+    options: dict[str, Any] = {
         "epsilon": run.epsilon,
         "delta": DELTA,
         "relation": run.relation,
+        "solver": _SOLVERS[run.method],
         "noise": "seeded",
         "random_state": sample.seed if seed is None else seed,
     }
-    model: Any
     if _SIGMA * row_mu(run.epsilon, DELTA, run.relation) < 1 and run.method != OURS:
-        common["steps"] = 1  # with the paper's noise not one step would fit
-    if run.method == "NoisyGD":
-        model = NoisyGDClassifier(penalty=PENALTY, **common, **run.options)
-    else:
-        model = AdaMixClassifier(**{**_OPTIONS[run.method], **common, **run.options})
+        options["steps"] = 1  # with the paper's noise not one step would fit
+    for name, value in run.options.items():
+        if name == "percentile":
+            options["solver"] = options["solver"].with_params(clipping__percentile=value)
+        elif name == "sigma":
+            options["steps"] = StepsAtNoise(value)
+        else:
+            options[name] = value
+    model: Any = (NoisyGDClassifier if run.method == "NoisyGD" else AdaMixClassifier)(**options)
     private = Private(sample.X_private, sample.y_private)
     return model.fit(sample.X_public, sample.y_public, private=private)
 

@@ -24,16 +24,22 @@ __all__ = [
     "summarise_curves",
 ]
 
-FIGURE_3 = ("public only", "PCnvxAdap, alpha 1", "private DM", "dpadapt", "CnvxAdap")
+_LIMITS = ("CnvxAdap, same steps", "CnvxAdap, tuned", "NCnvxAdap")
+FIGURE_3 = (
+    *("public only", "PCnvxAdap, alpha 1", "private DM as printed", "private DM, ours", "dpadapt"),
+    *_LIMITS[:2],
+)
 _COLOURS = ("#440154", "#31688e", "#1f9e89", "#6ab82f", "#d9a400")  # from small epsilon to large
 _METHODS: Mapping[str, dict[str, Any]] = {
     "public only": {"color": GREY, "ls": ":"},
     "PCnvxAdap as printed": {"color": ORANGE, "ls": "-", "marker": "o"},
     "PCnvxAdap, alpha 1": {"color": ORANGE, "ls": "-", "marker": "o"},
     "noisy SGD": {"color": GREY, "ls": "-.", "marker": "^"},
-    "private DM": {"color": GREEN, "ls": "-", "marker": "s"},
+    "private DM as printed": {"color": GREEN, "ls": "-", "marker": "s"},
+    "private DM, ours": {"color": GREEN, "ls": "-.", "marker": "v"},
     "dpadapt": {"color": BLUE, "ls": "-", "marker": "o"},
-    "CnvxAdap": {"color": INK, "ls": "--"},
+    "CnvxAdap, same steps": {"color": INK, "ls": "--"},
+    "CnvxAdap, tuned": {"color": INK, "ls": ":"},
     "NCnvxAdap": {"color": INK, "ls": "--"},
 }
 _NOTES = {
@@ -89,7 +95,7 @@ def summarise_curves(
     return pd.DataFrame(lines).fillna("")
 
 
-def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str], limit: str) -> Figure:
+def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str]) -> Figure:
     """Figures 1 and 4: a panel for the paper's algorithm and one for ours, a curve an epsilon.
 
     Parameters
@@ -97,15 +103,13 @@ def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str], limit: str)
     table : DataFrame
     methods : (str, str)
         The paper's, and ours.
-    limit : str
-        The one without privacy.
 
     Examples
     --------
     >>> import pandas as pd
     >>> line = {"dataset": "Gas", "n": 9, "copies": 1.0, "epsilon": 1.0, "error": 0.5}
     >>> table = pd.DataFrame([line | {"method": m} for m in ("PCnvxAdap as printed", "dpadapt")])
-    >>> figure = draw_by_budget(table, methods=("PCnvxAdap as printed", "dpadapt"), limit="-")
+    >>> figure = draw_by_budget(table, methods=("PCnvxAdap as printed", "dpadapt"))
     >>> len(figure.axes)
     2
     """
@@ -117,7 +121,7 @@ def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str], limit: str)
         for epsilon, colour in zip(budgets, _spaced(len(budgets)), strict=True):
             lines = part[part["epsilon"] == epsilon]
             _curve(axes, lines, f"ε = {epsilon:g}", color=colour, marker="o", ls="-")
-        for other in ("public only", limit):
+        for other in ("public only", *_LIMITS):
             _curve(axes, shown[shown["method"] == other], other, **_METHODS.get(other, {}))
         _finish(axes, table)
         set_title(axes, f"{method}, {_DELTAS.get(method, 'δ = 0.01')}")
@@ -146,7 +150,7 @@ def draw_by_method(table: pd.DataFrame) -> Figure:
             lines = shown[(shown["method"] == method) & (shown["epsilon"] == epsilon)]
             label = f"{method} ({_DELTAS.get(method, 'δ = 0.01')})"
             _curve(axes, lines, label, **_METHODS[method])
-        for other in ("public only", "CnvxAdap"):
+        for other in ("public only", *_LIMITS):
             _curve(axes, shown[shown["method"] == other], other, **_METHODS[other])
         _finish(axes, table)
         set_title(axes, f"ε = {epsilon:g}")
@@ -164,15 +168,16 @@ def draw_figure_3(table: pd.DataFrame) -> Figure:
     --------
     >>> import pandas as pd
     >>> line = {"dataset": "Gas", "n": 9, "copies": 1.0, "epsilon": 15.0, "error": 0.5}
-    >>> len(draw_figure_3(pd.DataFrame([line | {"method": "private DM"}])).axes)
+    >>> len(draw_figure_3(pd.DataFrame([line | {"method": "private DM, ours"}])).axes)
     1
     """
     shown = _valued(table)
-    shown = shown[(shown["epsilon"] == 15) | shown["method"].isin(["public only", "CnvxAdap"])]
+    free = ("public only", *_LIMITS)
+    shown = shown[(shown["epsilon"] == 15) | shown["method"].isin(free)]
     figure, grid = panels(8, 4.8, 1, 1)
     axes = grid.flat[0]
     for method in FIGURE_3:
-        label = method if method in ("public only", "CnvxAdap") else f"{method}, ε = 15"
+        label = method if method in free else f"{method}, ε = 15"
         _curve(axes, shown[shown["method"] == method], label, **_METHODS[method])
     _finish(axes, table)
     _share_limits(grid)

@@ -128,7 +128,7 @@ def run_figure_4(options: Options) -> pd.DataFrame:
 def _gas(budgets: tuple[float, ...]) -> dict[float, dict[str, Method]]:
     table: dict[float, dict[str, Method]] = {
         0.0: {"public only": private.public_only},
-        np.inf: {"CnvxAdap": methods.adaptation},
+        np.inf: {"CnvxAdap, same steps": private.own_limit, "CnvxAdap, tuned": methods.adaptation},
     }
     for epsilon in budgets:
         table[epsilon] = {
@@ -138,7 +138,8 @@ def _gas(budgets: tuple[float, ...]) -> dict[float, dict[str, Method]]:
         }
     table[FIGURE_3_EPSILON] = table.get(FIGURE_3_EPSILON, {}) | {
         "PCnvxAdap, alpha 1": partial(private.printed, epsilon=FIGURE_3_EPSILON, alpha=1.0),
-        "private DM": partial(private.private_discrepancy, epsilon=FIGURE_3_EPSILON),
+        "private DM as printed": partial(private.printed_discrepancy, epsilon=FIGURE_3_EPSILON),
+        "private DM, ours": partial(private.private_discrepancy, epsilon=FIGURE_3_EPSILON),
     }
     return table
 

@@ -34,8 +34,9 @@ _GAS = (
     "paper draws private rows with replacement, up to 35,000 of 613; here n ends at 1,300 people. "
     "Bands are one standard deviation over the splits."
 )
-_ONE = ("public only", "PCnvxAdap as printed", "dpadapt", "CnvxAdap")
-_TWO = ("public only", "noisy SGD", "PCnvxAdap as printed", "dpadapt", "CnvxAdap")
+_LIMITS = ("CnvxAdap, same steps", "CnvxAdap, tuned")
+_ONE = ("public only", "PCnvxAdap as printed", "dpadapt", *_LIMITS)
+_TWO = ("public only", "noisy SGD", "PCnvxAdap as printed", "dpadapt", *_LIMITS)
 _FOUR = ("public only", "PNCnvxAdap as printed", "dpadapt", "NCnvxAdap")
 
 PAPER = Paper(
@@ -50,8 +51,10 @@ PAPER = Paper(
         "delta = 0.01 for the paper's algorithms, more than 1/n; ours is run at delta = 1e-6",
     ],
     unstated={
-        "alpha, kappa, Lambda and T of the private algorithms": "the defaults of our "
+        "alpha, kappa and Lambda of the private algorithms": "the defaults of our "
         "implementation, from public facts (alpha 0.5)",
+        "T of the private algorithms": "Theorem 2's, 10,000 at most (for classes Theorem 4's, "
+        "1,000 at most)",
         "Wind": "the paper's sizes tell that its target is a month of 31 days; December is taken, "
         "the speed at Dublin is predicted",
         "Airline": "target: departures from 18:00 on",
@@ -80,7 +83,9 @@ PAPER = Paper(
         "noisy SGD takes all rows in every step, with the printed noise",
         "the true epsilon of printed constants is told beside them: noise Lap(B/n) on the "
         "discrepancy does not depend on epsilon, so that small ones are not kept (erratum)",
-        "private DM in Figure 3 is our solver of that paper's problem, not its Algorithm 2",
+        "the dashed line of Figures 1 to 3 is the printed algorithm without noise after 10,000 "
+        "steps, its own limit; the dotted one solves the same objective with a ridge that is tuned "
+        "on validation rows",
     ],
     experiments=[
         Experiment(
@@ -120,7 +125,7 @@ PAPER = Paper(
             _GAS,
             run_gas_figures,
             partial(summarise_curves, methods=_ONE),
-            partial(draw_by_budget, methods=("PCnvxAdap as printed", "dpadapt"), limit="CnvxAdap"),
+            partial(draw_by_budget, methods=("PCnvxAdap as printed", "dpadapt")),
             partial(curve_findings, methods=_ONE, epsilon=1.0),
         ),
         Experiment(
@@ -150,9 +155,7 @@ PAPER = Paper(
             "n = 10,000 at most are used. Bands are one standard deviation over the splits.",
             run_figure_4,
             partial(summarise_curves, methods=_FOUR),
-            partial(
-                draw_by_budget, methods=("PNCnvxAdap as printed", "dpadapt"), limit="NCnvxAdap"
-            ),
+            partial(draw_by_budget, methods=("PNCnvxAdap as printed", "dpadapt")),
             partial(curve_findings, methods=_FOUR, epsilon=1.0),
         ),
         Experiment(
@@ -183,4 +186,25 @@ PAPER = Paper(
             component_findings,
         ),
     ],
+    verdicts={
+        "table-1": "holds in part: CnvxAdap is below target only on all four sets (0.94 to "
+        "0.995), as published; on Gas, whose target is another batch, KMM and DM have"
+        " 14.8 and 10.6 times its error where 0.44 and 0.38 are published.",
+        "table-3": "fails here: PCnvxAdap as printed (100 steps) has 1.08 and 1.01 at epsilon 4 "
+        "and 10, DM 0.69 and always saying 0 has 1.",
+        "table-4": "holds in part: NCnvxAdap is above KMM on all three sets (92.0, 79.2, 89.0 "
+        "against 91.2, 78.7, 51.7); on German source only is best (81.7).",
+        "1": "fails here: at n = 1,300, epsilon 15 the printed algorithm has 0.074 after "
+        "100 steps and 0.110 after the 10,000 that Theorem 2's T is cut to (one "
+        "split); without noise it reaches 0.048 and 0.043 (two splits), and a tuned "
+        "solver of the same objective 0.0012.",
+        "2": "holds in part: at n = 1,300, epsilon 15 the printed algorithm (100 steps) is"
+        " below noisy SGD, with Theorem 2's T it is not (0.110 against 0.089, one "
+        "split).",
+        "3": "fails here: alpha = 1 with 10,000 steps has 0.048 and 0.043 on two splits, "
+        "private DM as printed (Algorithm 2 of paper 000) 0.022 and 0.014, public "
+        "data alone 0.017 and 0.013.",
+        "4": "holds: at n = 10,000, epsilon 1 PNCnvxAdap as printed has 91.45 %, NCnvxAdap"
+        " 92.03 %; at n = 500 it has 79.8 %.",
+    },
 )

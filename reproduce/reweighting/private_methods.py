@@ -24,8 +24,10 @@ __all__ = [
     "noisy_sgd",
     "oracle_pooled",
     "oracle_private",
+    "own_limit",
     "plain_public",
     "printed",
+    "printed_discrepancy",
     "private_discrepancy",
     "public_only",
 ]
@@ -82,6 +84,8 @@ def known_noise(split: Split, epsilon: float) -> Fit:
 def printed(split: Split, epsilon: float, alpha: float = 0.5) -> Fit:
     """The paper's algorithm (PCnvxAdap, for classes PNCnvxAdap) as printed, at its delta 0.01.
 
+    T is that of Theorem 2 (10,000 at most), for classes that of Theorem 4 (1,000 at most).
+
     Examples
     --------
     >>> import warnings
@@ -91,15 +95,64 @@ def printed(split: Split, epsilon: float, alpha: float = 0.5) -> Fit:
     ...     bool(printed(split, epsilon=0.5).epsilon > 0.5)
     True
     """
-    model = _estimator(
-        split,
+    from dpadapt.reweighting import ConvexGradient, GeneralGradient
+
+    solver: Any = GeneralGradient(alpha=alpha, calibration="paper")
+    if not split.classes:
+        solver = ConvexGradient(alpha=alpha, calibration="paper", steps="theorem")
+    return _fitted(split, _estimator(split, epsilon=epsilon, delta=PAPER_DELTA, solver=solver))
+
+
+def own_limit(split: Split, alpha: float = 0.5, steps: int = 10_000) -> Fit:
+    """The same algorithm (regression) without noise, with the most steps: what it can reach.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> split = Split(X, X[:, 0] / 4, X, X[:, 0] / 4, X, X[:, 0], X, X[:, 0], False, 0)
+    >>> own_limit(split, steps=50).epsilon
+    inf
+    """
+    from dpadapt.reweighting._problems import RegressionProblem
+    from dpadapt.reweighting.convex_adaptation import ConvexAdaptation
+
+    problem = RegressionProblem(split.X, split.y)
+    sample = problem.paper
+    algorithm = ConvexAdaptation(
+        sample.rows,
+        sample.labels,
+        alpha=alpha,
+        kappa=(0.05, 0.0, 0.0),
+        norm_bound=problem.coefficient_bound,
+        steps=steps,
+    )
+    rows, labels = sample.cleaning(split.X_private, split.y_private)
+    assert labels is not None
+    found = sample.linear(algorithm.minimise(rows, labels).coefficients[:, None])
+    return Fit(lambda X: X @ found.slopes[:, 0] + found.constants[0])
+
+
+def printed_discrepancy(split: Split, epsilon: float) -> Fit:
+    """Private discrepancy minimisation as paper 000 prints it: its Algorithm 2, without labels.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> split = Split(X, X[:, 0] / 4, X, X[:, 0] / 4, X, X[:, 0], X, X[:, 0], False, 0)
+    >>> bool(printed_discrepancy(split, epsilon=1.0).epsilon < 1)
+    True
+    """
+    from dpadapt.discrepancy import DiscrepancyRegressor, FrankWolfe
+
+    model = DiscrepancyRegressor(
         epsilon=epsilon,
         delta=PAPER_DELTA,
-        solver="gradient",
-        calibration="paper",
-        alpha=alpha,
+        solver=FrankWolfe(calibration="paper"),
+        noise="seeded",
+        random_state=split.seed,
     )
-    return _fitted(split, model)
+    model.fit(split.X, split.y, private=Private(split.X_private))
+    return Fit(model.predict, model.guarantee_.epsilon)
 
 
 def private_discrepancy(split: Split, epsilon: float) -> Fit:

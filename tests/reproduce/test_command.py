@@ -48,6 +48,7 @@ def test_files_go_to_a_folder_of_the_papers_number(monkeypatch, given):
     assert options == {"repeats": 10, "quick": False, "jobs": 2, "resample": False}
 
 
+@pytest.mark.slow
 def test_it_runs_from_the_root_of_the_project():
     run = subprocess.run(
         [sys.executable, "-m", "reproduce", "hybrid", "--list"],

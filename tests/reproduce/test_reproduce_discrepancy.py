@@ -18,6 +18,8 @@ from reproduce.discrepancy.wind_and_gas import principal_components, real_findin
 from reproduce.page import run_experiments, write_page
 from reproduce.runs import Options, run_cells
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
@@ -58,6 +60,7 @@ def test_unknown_figure_or_paper(tmp_path, arguments, words):
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_files_stay_from_run_to_run(folder):
     names = {"figure_1.csv", "figure_1.png", "figure_crossover.csv", "figure_crossover.png"}
     assert set(os.listdir(folder)) == names | {"index.html"}

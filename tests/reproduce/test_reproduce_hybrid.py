@@ -33,6 +33,8 @@ from reproduce.hybrid.methods import (
 from reproduce.hybrid.page import PAPER
 from reproduce.hybrid.style import STYLES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def stand_ins(monkeypatch):
@@ -224,6 +226,7 @@ def test_density_schedule_is_what_makes_few_rows_enough():
     assert found[SCHEDULE] < 2 * figure_3.ALPHA < found[FIXED]
 
 
+@pytest.mark.slow
 def test_more_steps_of_algorithm_4_are_better_and_cost_what_the_events_say():
     found = [
         figure_3_by_steps.run_cell(figure_3_by_steps.Cell(100_000, steps, 0))[0]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpadapt.privacy.machine_constants import Setting
+from dpadapt.privacy.mechanisms.machine_constants import Setting
 from paper_command import call, needs_data
 from reproduce.data.classes import ClassData
 from reproduce.data.files import MissingDataError
@@ -30,6 +30,8 @@ from reproduce.kernels.page import PAPER
 from reproduce.kernels.questions import stated_noise
 from reproduce.kernels.style import STYLES
 from reproduce.kernels.synthetic import draw_task
+
+pytestmark = pytest.mark.slow
 
 
 def made_up_cover(classes, seed=0):
@@ -128,7 +130,7 @@ def test_made_up_task_is_cubic_and_has_the_stated_majority():
     assert 0.53 < split.majority < 0.63
     exact = split.accuracy(fit_released(OURS, split, 1e6, penalty=synthetic.PENALTY))
     assert 0.80 < exact < 0.88
-    linear = fit_released(OURS, split, 1e6, penalty=synthetic.PENALTY, degree=1)
+    linear = fit_released(OURS, split, 1e6, penalty=synthetic.PENALTY, kernel__degree=1)
     assert split.accuracy(linear) < exact
 
 

@@ -26,6 +26,8 @@ from reproduce.mixing.style import PRIVATE_FACTS, caveat
 from reproduce.mixing.tasks import TASKS, Task, draw, fit_plain, non_private, public_only
 from reproduce.runs import Options
 
+pytestmark = pytest.mark.slow
+
 
 def made_up(n=400, d=6, classes=3, seed=0, shift=0.0):
     """Classes around their own means."""
@@ -70,7 +72,10 @@ def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path
             assert (private["true_epsilon"] / private["epsilon"]).between(0.95, 1 + 1e-9).all()
 
 
-@pytest.mark.parametrize("name", ["headline", "5", "6", "7", "8", "10", "15"])
+SLOW_FIGURES = [pytest.param(name, marks=pytest.mark.slow) for name in ("5", "8")]
+
+
+@pytest.mark.parametrize("name", ["headline", *SLOW_FIGURES, "6", "7", "10", "15"])
 def test_each_kind_of_figure_runs(stand_ins, name):
     experiment = PAPER.choose(name)
     table = experiment.run(Options(repeats=1, quick=True))

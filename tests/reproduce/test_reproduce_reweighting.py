@@ -34,6 +34,8 @@ from reproduce.reweighting.table_4 import TABLE_4
 from reproduce.reweighting.tables import caveat
 from reproduce.runs import Options
 
+pytestmark = pytest.mark.slow
+
 
 def made_up(seed, *, classes=False, n=900, d=3):
     """Source and target with other slopes; the target is shifted."""
@@ -86,6 +88,7 @@ def gas_stand_in():
     return ShiftedData(*sample(400, 0.0), *sample(350, 0.5))
 
 
+@pytest.mark.slow
 def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path):
     code, text = call("001", "--quick", "--repeats", 1, "--out", tmp_path)
     assert code == 0, text
@@ -156,6 +159,15 @@ def test_drawing_people_with_replacement_is_refused(stand_ins):
         figures_1_to_4.run_cell(figures_1_to_4.Cell("Gas", 3000, 0, (1.0,)))
 
 
+def test_lines_of_copied_people_are_marked_as_not_private():
+    line = {"dataset": "Gas", "epsilon": 1.0, "method": "dpadapt", "error": 0.5, "true_epsilon": 1}
+    table = pd.DataFrame([line | {"n": 80, "copies": 1.0}, line | {"n": 3000, "copies": 10.0}])
+    marks = summarise_curves(table, methods=("dpadapt",)).set_index("n")["private"]
+    assert marks[3000] == "NO: each person 10.0 times"
+    assert marks[80] == "yes"
+
+
+@pytest.mark.slow
 def test_resampled_runs_are_marked_as_not_private(stand_ins, tmp_path):
     code, text = call(
         "001", "--figure", "1", "--quick", "--repeats", 1, "--resample", "--out", tmp_path
