@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -177,17 +177,3 @@ def same_bits(one: Any, two: Any) -> bool:
     keep = np.arange(len(one)) != PLACE
     one, two = np.ascontiguousarray(one[keep]), np.ascontiguousarray(two[keep])
     return one.shape == two.shape and one.tobytes() == two.tobytes()
-
-
-def same_meaning(
-    rows: np.ndarray, labels: np.ndarray | None, names: list[str]
-) -> Iterator[tuple[pd.DataFrame, pd.Series | None]]:
-    """Tables of one meaning, to which pandas gives different types: one person's cells are missing.
-
-    What a session sees of them must be the same to the last bit, and so what a fit makes of it.
-    """
-    columns = dict(zip(names, rows.T.tolist(), strict=True))
-    for cell in (np.nan, "x", dt.date(2020, 1, 1)):
-        frame = pd.DataFrame({name: replaced(cells, cell) for name, cells in columns.items()})
-        listed = None if labels is None else replaced(labels.tolist(), cell)
-        yield frame, None if listed is None else pd.Series(listed)

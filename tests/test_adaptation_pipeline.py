@@ -11,19 +11,28 @@ import pytest
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardScaler
 
-from contracts import SECRET_TEXT, EstimatorContract, Secrets, everything_said, taped
-from dpadapt import AdaptationPipeline, DiscrepancyRegressor, Private
+from dpadapt import AdaptationPipeline, DiscrepancyRegressor, Private, ReweightingClassifier
+from dpadapt.discrepancy import Moments
+from dpadapt.testing import Subject
+from dpadapt.testing.hostile import SECRET_TEXT
+from dpadapt.testing.search import Secrets
+from dpadapt.testing.speech import everything_said
+from dpadapt.testing.tape import taped
 
 TOWNS = np.array(["north", "south", "west"])
 
 
 def regressor(**params):
     given = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0} | params
-    return DiscrepancyRegressor(**({"max_remaining": 1.0} | given))
+    return DiscrepancyRegressor(**({"solver": Moments(max_remaining=1.0)} | given))
+
+
+MADE_UP = Subject(regressor())  # samples
 
 
 def table(n, seed=0, towns=TOWNS):
@@ -47,27 +56,9 @@ def pipeline(**options):
     return AdaptationPipeline([("encode", encoder(**options))], regressor())
 
 
-class TestContract(EstimatorContract):
-    prefix = "estimator__"
-
-    def make(self, *, epsilon=1.0, delta=1e-6, noise="seeded", random_state=0, ledger=None, **p):
-        estimator = DiscrepancyRegressor(
-            epsilon=epsilon,
-            delta=delta,
-            noise=noise,
-            random_state=random_state,
-            ledger=ledger,
-            **p,
-        )
-        return AdaptationPipeline([("scale", StandardScaler())], estimator)
-
-    def core(self, model):
-        return model.estimator
-
-
 def test_scaler_changes_nothing_for_an_estimator_that_scales_itself():
-    X, y = TestContract().public()
-    private = Private(TestContract().rows())
+    X, y = MADE_UP.public()
+    private = Private(MADE_UP.rows())
     alone = regressor().fit(X, y, private=private)
     piped = AdaptationPipeline([("scale", StandardScaler())], regressor())
     piped.fit(X, y, private=private)
@@ -195,8 +186,8 @@ class Spy(TransformerMixin, BaseEstimator):
 
 
 def test_transformers_are_fitted_on_public_rows_only():
-    X, y = TestContract().public()
-    rows = TestContract().rows()
+    X, y = MADE_UP.public()
+    rows = MADE_UP.rows()
     Spy.fitted_on.clear()
     spies = [("one", Spy()), ("scale", StandardScaler()), ("two", Spy())]
     model = AdaptationPipeline(spies, regressor()).fit(X, y, private=Private(rows))
@@ -208,8 +199,8 @@ def test_transformers_are_fitted_on_public_rows_only():
 
 
 def test_a_transformer_that_remembers_does_not_keep_private_rows():
-    X, y = TestContract().public()
-    rows, _ = TestContract().marked()
+    X, y = MADE_UP.public()
+    rows, _ = MADE_UP.marked()
     model = AdaptationPipeline([("spy", Spy())], regressor()).fit(X, y, private=Private(rows))
     Spy.fitted_on.clear()
     assert model.transformer_["spy"].last_ is not None
@@ -240,9 +231,9 @@ class Batchwise(TransformerMixin, BaseEstimator):
 @pytest.mark.parametrize("kind", ["center", "difference", "cumulative", "rank", "drop"])
 @pytest.mark.parametrize("m", [4, 30, 300])
 def test_transformers_that_mix_rows_are_refused(kind, m):
-    X, y = TestContract().public(m=m)
+    X, y = MADE_UP.public(m=m)
     model = AdaptationPipeline([("mix", Batchwise(kind))], regressor())
-    private = Private(TestContract().rows())
+    private = Private(MADE_UP.rows())
     with taped() as tape, pytest.raises(ValueError, match=r"steps.*row"):
         model.fit(X, y, private=private)
     assert tape == []
@@ -278,8 +269,8 @@ class Fragile(TransformerMixin, BaseEstimator):
 
 @pytest.mark.parametrize("how", ["raise", "shape", "width", "nan", "inf", "warn"])
 def test_private_rows_that_a_transformer_refuses_count_as_missing(how):
-    X, y = TestContract().public()
-    rows = TestContract().rows()
+    X, y = MADE_UP.public()
+    rows = MADE_UP.rows()
     rows[[3, 40, 41]] = 987654.321
     model = AdaptationPipeline(
         [("fragile", Fragile(how)), ("scale", StandardScaler())], regressor()
@@ -299,8 +290,8 @@ def test_private_rows_that_a_transformer_refuses_count_as_missing(how):
 
 
 def test_transformers_that_change_their_input_do_not_change_the_private_rows():
-    X, y = TestContract().public()
-    rows = TestContract().rows()
+    X, y = MADE_UP.public()
+    rows = MADE_UP.rows()
     before = rows.copy()
     model = AdaptationPipeline([("scale", StandardScaler(copy=False))], regressor())
     model.fit(X.copy(), y, private=Private(rows))
@@ -337,12 +328,31 @@ def test_parameters_can_be_set_deep_and_whole():
     copied = clone(model)
     assert copied.steps[0][1] is not model.steps[0][1]
     assert copied.get_params()["a__with_std"] is False
-    X, y = TestContract().public()
-    copied.fit(X, y, private=Private(TestContract().rows()))
+    X, y = MADE_UP.public()
+    copied.fit(X, y, private=Private(MADE_UP.rows()))
     with pytest.raises(ValueError, match="nonsense"):
         model.set_params(nonsense=1)
     model.set_params(steps=[("c", PCA(1))])
     assert list(model.get_params())[-1].startswith("c__") or "c" in model.get_params()
+
+
+@pytest.mark.parametrize("steps", [["passthrough"], ["passthrough", StandardScaler()], [None]])
+def test_columns_are_known_after_steps_that_do_nothing(steps):
+    rows = np.random.default_rng(0).normal(size=(30, 3))
+    regressor = DiscrepancyRegressor(epsilon=1.0, delta=1e-6)
+    named = [(f"step {number}", step) for number, step in enumerate(steps)]
+    model = AdaptationPipeline(named, regressor)
+    assert not hasattr(model, "n_features_in_")
+    assert model.fit(rows, rows[:, 0]).n_features_in_ == 3
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_column_names_are_known_after_a_step_that_does_nothing():
+    rows = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 2)), columns=["a", "b"])
+    regressor = DiscrepancyRegressor(epsilon=1.0, delta=1e-6)
+    steps = [("nothing", "passthrough"), ("scale", StandardScaler())]
+    model = AdaptationPipeline(steps, regressor).fit(rows, rows["a"])
+    assert list(model.feature_names_in_) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -359,19 +369,19 @@ def test_parameters_can_be_set_deep_and_whole():
     ],
 )
 def test_bad_steps_are_named(steps):
-    X, y = TestContract().public()
+    X, y = MADE_UP.public()
     with pytest.raises(ValueError, match=r"\bsteps\b"):
         AdaptationPipeline(steps, regressor()).fit(X, y)
 
 
 def test_a_model_is_no_transformer():
-    X, y = TestContract().public()
+    X, y = MADE_UP.public()
     with pytest.raises(TypeError, match=r"steps.*'line'.*LinearRegression"):
         AdaptationPipeline([("line", LinearRegression())], regressor()).fit(X, y)
 
 
 def test_estimator_must_take_a_private_sample():
-    X, y = TestContract().public()
+    X, y = MADE_UP.public()
     with pytest.raises(TypeError, match=r"\bestimator\b.*LinearRegression"):
         AdaptationPipeline([("scale", StandardScaler())], LinearRegression()).fit(X, y)
 
@@ -380,6 +390,19 @@ def test_methods_are_those_of_the_estimator():
     model = AdaptationPipeline([("scale", StandardScaler())], regressor())
     assert hasattr(model, "predict")
     assert not hasattr(model, "predict_proba")
+
+
+def test_whatever_is_asked_of_an_unfitted_pipeline_is_refused():
+    classifier = ReweightingClassifier(epsilon=1.0, delta=1e-6)
+    model = AdaptationPipeline([("scale", StandardScaler())], classifier)
+    X, y = MADE_UP.public()
+    for method in ("predict", "predict_proba", "decision_function"):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(model, method)(X)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        model.score(X, y)
+    for attribute in ("classes_", "guarantee_", "n_features_in_", "feature_names_in_"):
+        assert not hasattr(model, attribute)
 
 
 def test_one_charge_is_shared_with_the_sample_itself():

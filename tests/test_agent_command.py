@@ -10,8 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from dpadapt._commands.agent import agent, answer_one, read_row
 from dpadapt.cli import app
+from dpadapt.cli.agent import agent, answer_one, read_row
 from dpadapt.hybrid.protocol import read_reply
 from dpadapt.hybrid.questions import Below, Mistake
 from dpadapt.hybrid.rules import LinearRule
@@ -122,7 +122,6 @@ def test_rows_from_files_and_from_the_first_line(tmp_path, kind):
         ("me.txt", "a,b\n1,2\n", (), "must be a .json file"),
         ("me.csv", f"a,b\n{SECRET},2\n3,4\n", (), "must be a .json file"),
         ("me.csv", f"a,b\n{SECRET}\n", (), "must be a .json file"),
-        ("me.csv", "a,b\n1," + SECRET * 40_000 + "\n", (), "must be a .json file"),
         ("me.json", f"[{SECRET}]", (), "must be a .json file"),
         ("me.json", f"{SECRET}{{", (), "must be a .json file"),
         ("me.json", f'{{"a": {SECRET}}}', ("--label", "sick"), "has no column 'sick'"),
@@ -147,3 +146,21 @@ def test_what_is_not_a_number_is_a_row_all_the_same(tmp_path):
     answer_one(file, "sick", 1.0, tmp_path / "state", lines=io.BytesIO(LINE), out=out)
     assert read_reply(out.getvalue(), agent=5) in (0, 1)
     assert read_row(file, None, io.BytesIO()) == (["secret", "", ""], None)
+
+
+ODD = [
+    ("me.csv", "a,b\n1," + SECRET * 40_000 + "\n"),
+    ("me.csv", "a,b\n1,hel\u2028lo\n"),
+    ("me.csv", "a,b\n1,a\x0cb\x1db\n"),
+    ("me.csv", 'a,b\n1,"two\nlines, one cell"\n'),
+    ("me.csv", 'a,b\n1,"never closed\n'),
+    ("me.json", '{"a": 1, "b": ' + "9" * 5000 + "}"),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), ODD)
+def test_whether_it_answers_does_not_depend_on_a_cell(tmp_path, name, text):
+    """A device that dies on a cell tells that cell by its silence."""
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    result = run("--row", tmp_path / name, "--epsilon", 1)
+    assert read_reply(result.stdout_bytes, agent=5) in (0, 1)

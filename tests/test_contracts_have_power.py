@@ -6,9 +6,10 @@ below differs from it in one place, and a named test of the battery must catch i
 
 from __future__ import annotations
 
-import itertools
+import doctest
 import logging
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,24 +18,37 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from baselines.baseline_contracts import ClassificationContract, given
-from contracts import EstimatorContract, Secrets, reachable
 from dpadapt import Guarantee, Private
 from dpadapt._checks import aligned_private, public_scaling, session_options
+from dpadapt._linear import LinearRegressor
 from dpadapt._progress import row_progress
+from dpadapt.base import PrivateEstimator
 from dpadapt.baselines import AdaSSPClassifier
-from dpadapt.privacy import Cleaning
-from dpadapt.privacy._tables import numbers
-from dpadapt.privacy.noise import _ContinuousNoise
+from dpadapt.privacy import Cleaning, Gaussian, GaussianPurse, RowMean, SecondMoment
+from dpadapt.privacy.core.noise import _ContinuousNoise
+from dpadapt.privacy.rows.tables import numbers
+from dpadapt.testing import (
+    Facts,
+    Subject,
+    check_private_estimator,
+    parametrize_with_private_checks,
+    private_checks,
+)
+from dpadapt.testing.battery import CHECKS
+from dpadapt.testing.search import Secrets, reachable
 
 
-class Mean:
+class Mean(RowMean):
     """Mean of the cleaned rows; replace-one moves it by 2 radius / n."""
 
     label = "mean"
 
     def __init__(self, cleaning, understated=1.0):
-        self.cleaning, self.magnitude, self.understated = cleaning, cleaning.radius, understated
+        self.cleaning, self.understated = cleaning, understated
+
+    @property
+    def magnitude(self):
+        return self.cleaning.radius
 
     def shape(self, n_columns):
         return (n_columns,)
@@ -109,8 +123,8 @@ class Sound(RegressorMixin, BaseEstimator):
         return Mean(cleaning)
 
     def release(self, opened, hidden):
-        (grant,) = opened.plan(hidden.request())
-        return opened.gaussian(grant, hidden)
+        grant = opened.plan(it=Gaussian.of(hidden)).it
+        return opened.release(grant, hidden)
 
     def claim(self, guarantee):
         return guarantee
@@ -146,9 +160,9 @@ class LessNoise(Sound):
     factor = 0.7
 
     def release(self, opened, hidden):
-        (grant,) = opened.plan(hidden.request())
+        grant = opened.plan(it=Gaussian.of(hidden)).it
         object.__setattr__(grant, "scale", self.factor * grant.scale)
-        return opened.gaussian(grant, hidden)
+        return opened.release(grant, hidden)
 
 
 class MoreNoise(LessNoise):
@@ -157,15 +171,15 @@ class MoreNoise(LessNoise):
 
 class OwnNoise(Sound):
     def release(self, opened, hidden):
-        (grant,) = opened.plan(hidden.request())
+        grant = opened.plan(it=Gaussian.of(hidden)).it
         return hidden._value + grant.scale * np.random.default_rng().normal(size=hidden.shape)
 
 
 class OneMoreRelease(Sound):
     def release(self, opened, hidden):
-        (grant,) = opened.plan(hidden.request())
+        grant = opened.plan(it=Gaussian.of(hidden)).it
         opened._left[grant] += 1
-        return (opened.gaussian(grant, hidden) + opened.gaussian(grant, hidden)) / 2
+        return (opened.release(grant, hidden) + opened.release(grant, hidden)) / 2
 
 
 class NoiseBeforeCharge(Sound):
@@ -333,9 +347,9 @@ class PrivateScale(Sound):
     """Stops early on what it has seen: the number of releases depends on the rows."""
 
     def release(self, opened, hidden):
-        (grant,) = opened.plan(hidden.request(count=2))
-        first = opened.gaussian(grant, hidden)
-        return opened.gaussian(grant, hidden) if np.abs(hidden._value).max() > 0.5 else first
+        grant = opened.plan(it=Gaussian.of(hidden, count=2)).it
+        first = opened.release(grant, hidden)
+        return opened.release(grant, hidden) if np.abs(hidden._value).max() > 0.5 else first
 
 
 class Silent(Sound):
@@ -382,9 +396,9 @@ class SharedSession(Sound):
 
     def release(self, opened, hidden):
         type(self).current = opened
-        (grant,) = opened.plan(hidden.request())
+        grant = opened.plan(it=Gaussian.of(hidden)).it
         self.opened = type(self).current
-        return opened.gaussian(grant, hidden)
+        return opened.release(grant, hidden)
 
     def claim(self, guarantee):
         return vars(self).pop("opened").guarantee
@@ -404,33 +418,31 @@ class DefaultEpsilon(Sound):
         )
 
 
-class SoundContract(EstimatorContract):
-    make = given(Sound, {})
-
-
-class TestSoundEstimatorPasses(SoundContract):
+@parametrize_with_private_checks([Sound(epsilon=1.0, delta=1e-6)])
+def test_sound_estimator_passes(check):
     """The control: the battery asks for nothing that a right estimator cannot do."""
+    check()
 
 
-IN_MODEL = "test_nothing_private_stays_in_the_model"
-IN_FILE = "test_nothing_private_is_written_to_a_file"
-NEIGHBOURS = "test_one_replaced_row_moves_no_release_beyond_its_sensitivity"
-SCALES = "test_noise_is_the_noise_of_the_events"
+IN_MODEL = "check_nothing_private_stays_in_the_model"
+IN_FILE = "check_nothing_private_is_written_to_a_file"
+NEIGHBOURS = "check_one_replaced_row_moves_no_release_beyond_its_sensitivity"
+SCALES = "check_noise_is_the_noise_of_the_events"
 CAUGHT = [
-    (AssertsEpsilon, "test_guarantee_is_what_an_independent_accountant_finds"),
+    (AssertsEpsilon, "check_guarantee_is_what_an_independent_accountant_finds"),
     (ForgetsTheCharge, SCALES),
-    (ForgetsTheCharge, "test_a_ledger_is_charged_the_events_of_the_guarantee"),
-    (InfersTypes, "test_a_cell_means_the_same_whatever_the_others_are"),
+    (ForgetsTheCharge, "check_a_ledger_is_charged_the_events_of_the_guarantee"),
+    (InfersTypes, "check_a_cell_means_the_same_whatever_the_others_are"),
     (LessNoise, SCALES),
     (MoreNoise, SCALES),
     (OwnNoise, SCALES),
-    (OwnNoise, "test_seeded_noise_is_repeatable"),
+    (OwnNoise, "check_seeded_noise_is_repeatable"),
     (OneMoreRelease, SCALES),
-    (NoiseBeforeCharge, "test_charge_comes_before_noise"),
-    (NoiseBeforeCharge, "test_a_refused_charge_draws_no_noise_and_fits_nothing"),
+    (NoiseBeforeCharge, "check_charge_comes_before_noise"),
+    (NoiseBeforeCharge, "check_a_refused_charge_draws_no_noise_and_fits_nothing"),
     (UnderstatesSensitivity, NEIGHBOURS),
     (PrivateRadius, NEIGHBOURS),
-    (PrivateRadius, "test_events_depend_on_public_facts_only"),
+    (PrivateRadius, "check_events_depend_on_public_facts_only"),
     (PrivateScale, NEIGHBOURS),
     (KeepsRow, IN_MODEL),
     (KeepsRow, IN_FILE),
@@ -439,58 +451,43 @@ CAUGHT = [
     (KeepsHandle, IN_MODEL),
     (KeepsClosure, IN_MODEL),
     (KeepsUnnoised, IN_MODEL),
-    (QuotesInError, "test_no_private_values_raise"),
-    (QuotesInColumnError, "test_errors_quote_nothing_private"),
-    (QuotesInCause, "test_errors_quote_nothing_private"),
+    (QuotesInError, "check_no_private_values_raise"),
+    (QuotesInColumnError, "check_errors_quote_nothing_private"),
+    (QuotesInCause, "check_errors_quote_nothing_private"),
     (QuotesInWarning, IN_MODEL),
     (QuotesInLog, IN_MODEL),
     (Prints, IN_MODEL),
-    (ModifiesPrivate, "test_inputs_are_not_modified"),
-    (ModifiesPublic, "test_inputs_are_not_modified"),
-    (NotSeeded, "test_seeded_noise_is_repeatable"),
-    (AlwaysSeeded, "test_secure_noise_is_never_repeated"),
-    (AlwaysSeeded, "test_other_seeds_give_other_answers"),
-    (AlwaysSeeded, "test_secure_noise_refuses_a_seed"),
-    (ClonesCopyData, "test_fit_leaves_the_parameters_alone"),
+    (ModifiesPrivate, "check_inputs_are_not_modified"),
+    (ModifiesPublic, "check_inputs_are_not_modified"),
+    (NotSeeded, "check_seeded_noise_is_repeatable"),
+    (AlwaysSeeded, "check_secure_noise_is_never_repeated"),
+    (AlwaysSeeded, "check_other_seeds_give_other_answers"),
+    (AlwaysSeeded, "check_secure_noise_refuses_a_seed"),
+    (ClonesCopyData, "check_fit_leaves_the_parameters_alone"),
     (ClonesCopyData, IN_MODEL),
-    (ChargesACopy, "test_grid_search_charges_every_fit"),
-    (ChargesACopy, "test_a_private_sample_remembers_what_was_spent"),
-    (HalfFitted, "test_a_refused_charge_draws_no_noise_and_fits_nothing"),
-    (HalfFitted, "test_a_refused_refit_does_not_mix_two_fits"),
-    (Silent, "test_progress_is_shown_only_when_asked_for"),
-    (GlobalNoise, "test_global_random_state_is_not_touched"),
-    (FloatsOnly, "test_private_cells_of_any_type_give_the_same_model"),
-    (FloatsOnly, "test_columns_of_several_types_give_the_same_model"),
-    (NumbersOnly, "test_labels_of_any_type_give_the_same_model"),
-    (OwnNoise, "test_a_forked_process_cannot_go_on_with_a_fit"),
-    (SharedSession, "test_two_fits_at_once_are_two_fits"),
-    (DefaultEpsilon, "test_privacy_parameters_are_keyword_only_without_default"),
+    (ChargesACopy, "check_grid_search_charges_every_fit"),
+    (ChargesACopy, "check_a_private_sample_remembers_what_was_spent"),
+    (HalfFitted, "check_a_refused_charge_draws_no_noise_and_fits_nothing"),
+    (HalfFitted, "check_a_refused_refit_does_not_mix_two_fits"),
+    (Silent, "check_progress_is_shown_only_when_asked_for"),
+    (GlobalNoise, "check_global_random_state_is_not_touched"),
+    (FloatsOnly, "check_private_cells_of_any_type_give_the_same_model"),
+    (FloatsOnly, "check_columns_of_several_types_give_the_same_model"),
+    (NumbersOnly, "check_labels_of_any_type_give_the_same_model"),
+    (OwnNoise, "check_a_forked_process_cannot_go_on_with_a_fit"),
+    (SharedSession, "check_two_fits_at_once_are_two_fits"),
+    (DefaultEpsilon, "check_privacy_parameters_are_keyword_only_without_default"),
 ]
 
 
-def cases(test: Any) -> list[dict[str, Any]]:
-    """All combinations of a test's parameters."""
-    axes = []
-    for mark in getattr(test, "pytestmark", ()):
-        if mark.name == "parametrize":
-            names, values = mark.args
-            single = isinstance(names, str)
-            keys = [names] if single else list(names)
-            axes.append([dict(zip(keys, [v] if single else v, strict=True)) for v in values])
-    return [{k: v for part in parts for k, v in part.items()} for parts in itertools.product(*axes)]
-
-
 def failures(kind: type[Sound | SoundClassifier], name: str) -> list[str]:
-    """Messages of the cases of one contract test that fail for an estimator."""
-    battery = ClassificationContract if issubclass(kind, SoundClassifier) else EstimatorContract
-    contract = type("Contract", (battery,), {"make": given(kind, {})})()
-    messages = []
-    for case in cases(getattr(EstimatorContract, name)):
-        try:
-            getattr(contract, name)(**case)
-        except (AssertionError, pytest.fail.Exception, kind.raises) as error:
-            messages.append(f"{case}: {error!r}")
-    return messages
+    """How an estimator fails one check; nothing if it passes."""
+    facts = Facts(labels=issubclass(kind, SoundClassifier))
+    try:
+        CHECKS[name](Subject(kind(epsilon=1.0, delta=1e-6), facts))
+    except (AssertionError, kind.raises) as error:
+        return [repr(error)]
+    return []
 
 
 @pytest.mark.parametrize(("kind", "name"), CAUGHT, ids=lambda part: getattr(part, "__name__", part))
@@ -498,10 +495,46 @@ def test_battery_catches(kind, name):
     assert failures(kind, name), f"{name} did not notice {kind.__name__}"
 
 
-def test_every_named_test_passes_on_the_sound_estimator():
+def test_every_named_check_passes_on_the_sound_estimator():
     for kind, name in CAUGHT:
         sound = SoundClassifier if issubclass(kind, SoundClassifier) else Sound
         assert failures(sound, name) == []
+
+
+def test_a_broken_promise_is_told_with_how_it_is_broken():
+    names = {"check_nothing_private_stays_in_the_model"}
+    left_out = dict.fromkeys(CHECKS.keys() - names, "of no interest here")
+    with pytest.raises(AssertionError) as caught:
+        check_private_estimator(KeepsRow(epsilon=1.0, delta=1e-6), facts=Facts(left_out=left_out))
+    text = str(caught.value)
+    assert text.startswith("KeepsRow breaks a promise. No private value, sum or handle can be")
+    assert "holds a private" in text
+
+
+def test_samples_of_ones_own_are_used():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(70, 5))
+    given = {"public": (X, X.sum(axis=1)), "private": rng.normal(size=(300, 5))}
+    check_private_estimator(Sound(epsilon=1.0, delta=1e-6), **given)
+    with pytest.raises(AssertionError, match="stated sensitivity"):
+        check_private_estimator(UnderstatesSensitivity(epsilon=1.0, delta=1e-6), **given)
+
+
+def test_the_page_for_others_is_right():
+    page = Path(__file__).parent.parent / "docs" / "testing.md"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        failed, tried = doctest.testfile(
+            str(page), module_relative=False, optionflags=doctest.NORMALIZE_WHITESPACE
+        )
+    assert tried > 5
+    assert not failed
+
+
+def test_a_check_that_does_not_exist_cannot_be_left_out():
+    facts = Facts(left_out={"check_everything": "a slip"})
+    with pytest.raises(ValueError, match="check_everything"):
+        next(private_checks(Sound(epsilon=1.0, delta=1e-6), facts=facts))
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.3])
@@ -510,7 +543,7 @@ def test_battery_catches_a_broken_noise_source(monkeypatch, factor):
     monkeypatch.setattr(
         _ContinuousNoise, "add_gaussian", lambda self, v, s: v + factor * (right(self, v, s) - v)
     )
-    assert failures(Sound, "test_noise_has_the_scale_that_it_claims")
+    assert failures(Sound, "check_noise_has_the_scale_that_it_claims")
     assert not failures(Sound, SCALES)  # the events are right: only the draws are not
 
 
@@ -546,3 +579,45 @@ def test_walker_goes_everywhere():
     bases = [thing for path, thing in reachable(places[-1]) if path.endswith(".base")]
     assert any(np.shape(base) == (12,) for base in bases)
     secrets.check({"harmless": [needle + 1.0, "text", 3.5]})
+
+
+class Shift(PrivateEstimator, LinearRegressor):
+    """A public level, moved by two looks at private labels through one purse."""
+
+    shares = (0.2, 0.8)
+
+    def __init__(
+        self, *, epsilon, delta, noise="secure", random_state=None, ledger=None, verbose=0
+    ):
+        self.epsilon, self.delta, self.noise = epsilon, delta, noise
+        self.random_state, self.ledger, self.verbose = random_state, ledger, verbose
+
+    def _solve(self, problem, session):
+        level = float(problem.labels.mean())
+        if session is not None:
+            purse = session.plan(purse=GaussianPurse("two looks")).purse
+            for share in self.shares:
+                wide = session.hide(SecondMoment(Cleaning(radius=1.0 + share)))
+                level += float(session.release(purse, wide, share=share)[0, 0])
+        return {"coef_": np.zeros(problem.X.shape[1]), "intercept_": level}
+
+
+PURSE_CHECKS = (
+    "check_noise_is_the_noise_of_the_events",
+    "check_one_replaced_row_moves_no_release_beyond_its_sensitivity",
+    "check_noise_has_the_scale_that_it_claims",
+)
+
+
+@pytest.mark.parametrize("name", PURSE_CHECKS)
+def test_a_purse_is_understood(name):
+    checks = dict(private_checks(Shift(epsilon=1.0, delta=1e-6), facts=Facts(labels=True)))
+    checks[name]()
+
+
+def test_a_purse_that_forgets_a_share_is_seen(monkeypatch):
+    monkeypatch.setattr(Shift, "shares", (0.8, 0.8))
+    monkeypatch.setattr(GaussianPurse, "admit", lambda self, hidden, **public: 0.1)
+    checks = dict(private_checks(Shift(epsilon=1.0, delta=1e-6), facts=Facts(labels=True)))
+    with pytest.raises(AssertionError, match="were charged"):
+        checks["check_noise_is_the_noise_of_the_events"]()

@@ -23,9 +23,9 @@ from dpadapt.cli import app
 from dpadapt.modelfolder import ModelFolderError, load_model
 from dpadapt.modelfolder.arrays import parse_dtype
 from dpadapt.modelfolder.writing import encode
-from dpadapt.privacy.events import GaussianEvent
+from dpadapt.privacy.accounting.events import GaussianEvent
 
-REGRESSOR = "dpadapt.discrepancy.estimator.DiscrepancyRegressor"
+REGRESSOR = "dpadapt.discrepancy.discrepancy_regressor.DiscrepancyRegressor"
 PIPELINE = "dpadapt.pipeline.AdaptationPipeline"
 SKPIPELINE = "sklearn.pipeline.Pipeline"
 FUNCTION = "sklearn.preprocessing.FunctionTransformer"
@@ -108,10 +108,13 @@ RUNS = {  # each runs the command as soon as its names are trusted
     "as the guarantee": regressor(guarantee_=made("canary_module.Wakes")),
     "a kernel of one's own": regressor(
         plan_=made(
-            "dpadapt.kernels.features.Kernel",
-            name="rbf",
+            "dpadapt.kernels.kernel.Kernel",
+            form=made(
+                "dpadapt.kernels.function_kernel.FunctionKernel",
+                function=named("canary_import.thing"),
+                bound=1.0,
+            ),
             squared_bound=1.0,
-            function=named("canary_import.thing"),
         )
     ),
 }
@@ -120,15 +123,15 @@ RUNS = {  # each runs the command as soon as its names are trusted
 def agents_of_a_stranger():
     """What ran a command once: a poll whose devices are processes, asked on predict."""
     holders = made(
-        "dpadapt.privacy.holders.ProcessHolders",
+        "dpadapt.privacy.local.holders.ProcessHolders",
         commands=[COMMAND],
         n_columns=1,
         timeout=5.0,
         at_once=1,
     )
-    poll = made("dpadapt.privacy.poll.Poll", _agents=holders, epsilon=1.0, delta=0.0)
+    poll = made("dpadapt.privacy.local.poll.Poll", _agents=holders, epsilon=1.0, delta=0.0)
     last = made(
-        "dpadapt.kernels.interactive.InteractivePredictor",
+        "dpadapt.kernels.interactive_predictor.InteractivePredictor",
         _asking=poll,
         estimator_=model_tree(),
         guarantee_={"guarantee": GUARANTEE},
@@ -150,12 +153,16 @@ def deep(levels):
 
 OTHERS = {
     "agents that are processes": agents_of_a_stranger(),
-    "holders alone": made("dpadapt.privacy.holders.ProcessHolders", commands=[COMMAND]),
-    "holders inside": regressor(plan_=made("dpadapt.privacy.holders.ProcessHolders")),
-    "a session": regressor(plan_=made("dpadapt.privacy.session.Session")),
-    "a ledger": regressor(ledger=made("dpadapt.privacy.ledger.Ledger")),
-    "a network by its path": pipeline(made("dpadapt.extractors.TorchFeatures", module="/evil.pt")),
-    "texts by a path": pipeline(made("dpadapt.extractors.SentenceFeatures", model="/evil")),
+    "holders alone": made("dpadapt.privacy.local.holders.ProcessHolders", commands=[COMMAND]),
+    "holders inside": regressor(plan_=made("dpadapt.privacy.local.holders.ProcessHolders")),
+    "a session": regressor(plan_=made("dpadapt.privacy.core.session.Session")),
+    "a ledger": regressor(ledger=made("dpadapt.privacy.ledger.ledger.Ledger")),
+    "a network by its path": pipeline(
+        made("dpadapt.features.torch_features.TorchFeatures", module="/evil.pt")
+    ),
+    "texts by a path": pipeline(
+        made("dpadapt.features.sentence_features.SentenceFeatures", model="/evil")
+    ),
     "a function of this library": regressor(plan_=named("dpadapt.modelfolder.folder.save_model")),
     "a module of this library": regressor(plan_=named("dpadapt.modelfolder.folder.os")),
     "a class on the list, as a value": regressor(plan_=named(REGRESSOR)),
@@ -501,7 +508,7 @@ def test_the_epsilon_of_a_model_is_computed_from_its_events(here):
         regressor(guarantee_={"guarantee": low}),
         regressor(
             guarantee_=made(
-                "dpadapt.privacy.guarantee.Guarantee", events={"tuple": []}, epsilon=0.01
+                "dpadapt.privacy.core.guarantee.Guarantee", events={"tuple": []}, epsilon=0.01
             )
         ),
     ):

@@ -36,10 +36,22 @@ from dpadapt import (
     ReweightingRegressor,
     baselines,
 )
+from dpadapt.discrepancy import Moments
+from dpadapt.mixing import (
+    AdaMix,
+    AdaptiveClip,
+    FeatureProjection,
+    FixedClip,
+    GradientProjection,
+    Steps,
+    StepsAtNoise,
+    Theory,
+)
 from dpadapt.modelfolder import ModelFolderError, load_model, open_destination, save_model
 from dpadapt.modelfolder.types import ESTIMATORS, PARTS, Names
 from dpadapt.modelfolder.writing import encode
 from dpadapt.privacy import Ledger
+from dpadapt.reweighting import KnownNoise, Statistics
 
 FILES = {"model.json", "arrays.bin", "guarantee.json", "report.html"}
 
@@ -47,7 +59,9 @@ FILES = {"model.json", "arrays.bin", "guarantee.json", "report.html"}
 def fitted(step=None, **options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
-    regressor = DiscrepancyRegressor(epsilon=1.0, delta=1e-6, max_remaining=1.0, **options)
+    regressor = DiscrepancyRegressor(
+        epsilon=1.0, delta=1e-6, solver=Moments(max_remaining=1.0), **options
+    )
     model = AdaptationPipeline([("step", step or StandardScaler())], regressor)
     return model.fit(X, X[:, 0], private=Private(rng.normal(size=(500, 2)) + 0.5)), X
 
@@ -80,12 +94,21 @@ BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 4242
 OTHERS = {
     "reweighting": ReweightingRegressor(**BUDGET),
     "a choice": ReweightingRegressor(
-        **BUDGET, solver="statistics", selection="holdout", alpha=[0.0, 0.5]
+        **BUDGET, solver=Statistics(selection="holdout", alpha=[0.0, 0.5])
     ),
     "classes": ReweightingClassifier(**BUDGET),
     "adamix": AdaMixClassifier(**BUDGET, relation="add-remove", keep_trajectory=True, steps=5),
     "many runs": AdaMixClassifier(**BUDGET, relation="add-remove", select={"clip": [0.3, 1.0]}),
-    "a filter": NoisyGDClassifier(**BUDGET, steps=8, individual_filter=2.0),
+    "its algorithm": AdaMixClassifier(
+        **BUDGET,
+        solver=AdaMix(projection=GradientProjection(rank=2)),
+        steps=4,
+        select={"clipping": [FixedClip(0.3), AdaptiveClip(80.0)]},
+    ),
+    "its theory": AdaMixClassifier(
+        **BUDGET, solver=Theory(projection=FeatureProjection(rank=2)), steps=StepsAtNoise(20.0)
+    ),
+    "a filter": NoisyGDClassifier(**BUDGET, steps=Steps(8, individual_filter=2.0)),
     "a baseline": baselines.NoisyGradientClassifier(**BUDGET),
 }
 
@@ -113,7 +136,9 @@ def test_round_trip_of_every_method(name, with_private, tmp_path, monkeypatch):
 def test_a_network_is_refused_in_words(tmp_path):
     torch = pytest.importorskip("torch")
     X = np.random.default_rng(0).normal(size=(60, 2))
-    model = ReweightingClassifier(**BUDGET, steps=2, module=torch.nn.Linear(2, 2))
+    model = ReweightingClassifier(
+        **BUDGET, solver=KnownNoise(steps=2), module=torch.nn.Linear(2, 2)
+    )
     with pytest.raises(
         ModelFolderError, match=r"does not fit into a model folder: torch\..* is not on the list"
     ):
@@ -229,7 +254,7 @@ def test_what_must_not_be_stored_is_not_stored(tmp_path):
     with pytest.raises(TypeError, match="it holds private rows"):
         save_model(model, tmp_path / "model")
     with pytest.raises(ModelFolderError, match="it holds private rows"):
-        encode(model, ["dpadapt.kernels.interactive.InteractivePredictor"])
+        encode(model, ["dpadapt.kernels.interactive_predictor.InteractivePredictor"])
     assert os.listdir(tmp_path) == []
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from dpadapt.audit import AuditResult, draw_audit
 from dpadapt.cli import app
-from dpadapt.discrepancy import DiscrepancyRegressor
+from dpadapt.discrepancy import DiscrepancyRegressor, Moments
 from dpadapt.privacy import Private, SecondMoment
 from dpadapt.report import ReportContext, write_report
 
@@ -34,6 +34,7 @@ def run(folder, *extra):
     return CliRunner().invoke(app, [*line, *out, *extra])
 
 
+@pytest.mark.slow
 def test_a_sound_fit_is_not_refuted(table):
     done = run(table)
     assert done.exit_code == 0, done.output
@@ -99,7 +100,7 @@ def test_file_is_read_back_and_damage_is_refused(tmp_path):
 def model():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 2))
-    return DiscrepancyRegressor(epsilon=1.0, delta=1e-6, max_remaining=1.0).fit(
+    return DiscrepancyRegressor(epsilon=1.0, delta=1e-6, solver=Moments(max_remaining=1.0)).fit(
         X, X[:, 0], private=Private(X)
     )
 

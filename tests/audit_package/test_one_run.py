@@ -19,10 +19,18 @@ from dpadapt.audit import (
 from dpadapt.audit.one_run import epsilon_of_mu
 from dpadapt.baselines import NoisyGradientClassifier, NoisyGradientRegressor
 from dpadapt.discrepancy import DiscrepancyRegressor
-from dpadapt.mixing import AdaMixClassifier, NoisyGDClassifier
-from dpadapt.privacy import Cleaning, Request, SecondMoment, gaussian_mu
+from dpadapt.mixing import AdaMix, AdaMixClassifier, FixedClip, NoisyGD, NoisyGDClassifier
+from dpadapt.privacy import (
+    Cleaning,
+    Exponential,
+    Laplace,
+    SecondMoment,
+    SymmetricGaussian,
+    gaussian_mu,
+)
 from dpadapt.privacy import Private as Rows
-from dpadapt.privacy import noise as sources
+from dpadapt.privacy import Rows as Table
+from dpadapt.privacy.core import noise as sources
 
 DELTA = 1e-5
 pytestmark = pytest.mark.filterwarnings("ignore::dpadapt.discrepancy.AdaptationWarning")
@@ -75,8 +83,10 @@ def training(kind, epsilon):
             gradient_canaries(1e3, wide),
         )
     models = {
-        "NoisyGDClassifier": NoisyGDClassifier(**budget, steps=2, classes=[0, 1], clip=0.3),
-        "AdaMixClassifier": AdaMixClassifier(**budget, solver="adamix", steps=2, clip=0.3),
+        "NoisyGDClassifier": NoisyGDClassifier(
+            **budget, steps=2, classes=[0, 1], solver=NoisyGD(clip=0.3)
+        ),
+        "AdaMixClassifier": AdaMixClassifier(**budget, solver=AdaMix(FixedClip(0.3)), steps=2),
         "NoisyGradientClassifier": NoisyGradientClassifier(**budget, steps=2, clip=0.3),
     }
     return lambda sample: models[kind].fit(X, y, private=Private(*sample)), gradient_canaries(
@@ -129,8 +139,8 @@ def release(rows, epsilon=4.0):
         def __init__(self):
             with Rows(rows).open(epsilon=epsilon, delta=DELTA) as session:
                 hidden = session.hide(SecondMoment(Cleaning(radius=1.0)))
-                (grant,) = session.plan(hidden.request())
-                self.noisy_ = session.symmetric_gaussian(grant, hidden)
+                grant = session.plan(it=SymmetricGaussian.of(hidden)).it
+                self.noisy_ = session.release(grant, hidden)
                 self.guarantee_ = session.guarantee
 
     return Model()
@@ -150,22 +160,22 @@ def test_many_runs_come_near_the_claim_and_pass_it_with_half_of_the_noise(monkey
 
 
 def test_many_runs_know_choices_and_laplace_noise():
-    def fit(mechanism, kind):
+    def fit(kind):
         class Model:
             def __init__(self, rows):
                 with Rows(rows).open(epsilon=3.0, delta=0.0) as session:
-                    hidden = session.hide_rows(Cleaning(radius=1.0))
-                    (grant,) = session.plan(Request(kind, "scores", 2.0, 2, printed=2 / 3))
-                    answer = getattr(session, mechanism)
-                    self.told_ = answer(grant, hidden, lambda table: table[0])
+                    hidden = session.hide(Table(Cleaning(radius=1.0)))
+                    grant = session.plan(it=kind("scores", 2.0, 2, printed=2 / 3)).it
+                    scores = session.derive(hidden, lambda table: table[0], sensitivity=2.0)
+                    self.told_ = session.release(grant, scores)
                     self.guarantee_ = session.guarantee
 
         return Model
 
     one, two = np.zeros((5, 2)), np.zeros((5, 2))
     one[0], two[0] = [1.0, 0.0], [0.0, 1.0]
-    for mechanism, kind in (("laplace", "laplace"), ("noisy_argmin", "noisy-argmin")):
-        found = many_runs_audit(fit(mechanism, kind), one, two, runs=200)
+    for kind in (Laplace, Exponential):
+        found = many_runs_audit(fit(kind), one, two, runs=200)
         assert 0.5 < found.epsilon < 3
         assert "(epsilon, delta)" in found.method
 

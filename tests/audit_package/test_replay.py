@@ -17,13 +17,20 @@ from dpadapt.privacy import (
     Agents,
     Cleaning,
     Descent,
+    DrawnDescent,
+    Exponential,
+    Laplace,
+    LaplaceMin,
     Ledger,
     PrivacyError,
-    Request,
+    Rows,
+    RowWeights,
     SecondMoment,
+    SymmetricGaussian,
     best_of_random_runs,
+    draws,
 )
-from dpadapt.privacy.recording import recording
+from dpadapt.privacy.recording.recording import recording
 
 PAIRS = int(os.environ.get("DPADAPT_REPLAY_PAIRS", "1"))  # hostile neighbours of each combination
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
@@ -43,12 +50,13 @@ def opened(rows, **options):
 
 
 def release(rows, *, stated=1.0, query=MOMENT):
-    """One noisy moment; ``stated`` is the part of its sensitivity that the request admits."""
+    """One noisy moment; ``stated`` is the part of its sensitivity that is claimed."""
     with opened(rows) as session:
         hidden = session.hide(query)
-        request = Request("gaussian", "moment", stated * hidden.sensitivity, 4)
-        (grant,) = session.plan(request)
-        return session.symmetric_gaussian(grant, hidden, lambda value: value)
+        claim = stated * hidden.sensitivity
+        grant = session.plan(it=SymmetricGaussian("moment", claim, 4)).it
+        same = session.derive(hidden, lambda value: value, sensitivity=claim)
+        return session.release(grant, same)
 
 
 def one_of_each():
@@ -86,9 +94,9 @@ def test_every_combination_holds():
 def test_every_public_estimator_is_in_the_table():
     from sklearn.base import BaseEstimator
 
-    from dpadapt import baselines, discrepancy, hybrid, kernels, mixing, reweighting
+    from dpadapt import auto, baselines, discrepancy, hybrid, kernels, mixing, reweighting
 
-    packages = (baselines, discrepancy, hybrid, kernels, mixing, reweighting)
+    packages = (auto, baselines, discrepancy, hybrid, kernels, mixing, reweighting)
     named = {name: getattr(each, name) for each in packages for name in each.__all__}
     private = {
         name
@@ -131,9 +139,9 @@ def test_a_number_of_steps_that_depends_on_rows_is_found():
     def fit(rows):
         with opened(rows) as session:
             hidden = session.hide(MOMENT)
-            (grant,) = session.plan(hidden.request(count=5))
+            grant = session.plan(it=SymmetricGaussian.of(hidden, count=5)).it
             steps = 2 if rows[4, 1] > 0 else 3
-            return [session.symmetric_gaussian(grant, hidden) for _ in range(steps)]
+            return [session.release(grant, hidden) for _ in range(steps)]
 
     found = replay(fit, *neighbours())
     assert not found.holds
@@ -146,8 +154,9 @@ def test_noise_that_depends_on_rows_is_found():
         with opened(rows) as session:
             hidden = session.hide(MOMENT)
             weight = 1.0 if rows[4, 1] > 0 else 2.0
-            grant, _ = session.plan(hidden.request(weight=weight), hidden.request())
-            return session.symmetric_gaussian(grant, hidden)
+            one = SymmetricGaussian.of(hidden, weight=weight)
+            grant = session.plan(it=one, other=SymmetricGaussian.of(hidden)).it
+            return session.release(grant, hidden)
 
     assert "charge" in replay(fit, *neighbours()).diverged
 
@@ -158,8 +167,8 @@ def test_a_pass_over_the_rows_that_depends_on_them_is_found():
             hidden = session.hide(MOMENT)
             if rows[4, 1] > 0:
                 session.hide(MOMENT)
-            (grant,) = session.plan(hidden.request())
-            return session.symmetric_gaussian(grant, hidden)
+            grant = session.plan(it=SymmetricGaussian.of(hidden)).it
+            return session.release(grant, hidden)
 
     assert "pass" in replay(fit, *neighbours()).diverged
 
@@ -171,8 +180,8 @@ def test_what_comes_after_a_divergence_is_not_run():
     def fit(rows):
         with opened(rows) as session:
             hidden = session.hide(SecondMoment(Cleaning(radius=1.0 if rows[4, 1] > 0 else 2.0)))
-            (grant,) = session.plan(hidden.request())
-            session.symmetric_gaussian(grant, hidden)
+            grant = session.plan(it=SymmetricGaussian.of(hidden)).it
+            session.release(grant, hidden)
         ended.append(rows)
 
     assert "step 2" in replay(fit, *neighbours()).diverged
@@ -206,23 +215,23 @@ def test_order_of_two_releases_is_part_of_what_is_done():
     def fit(rows):
         with opened(rows) as session:
             hidden = session.hide(MOMENT)
-            grants = session.plan(*(hidden.request(weight=each) for each in (1.0, 2.0)))
+            each = [SymmetricGaussian.of(hidden, weight=weight) for weight in (1.0, 2.0)]
+            grants = session.plan(each=each).each
             turn = grants if rows[4, 1] > 0 else reversed(grants)
-            return [session.symmetric_gaussian(grant, hidden) for grant in turn]
+            return [session.release(grant, hidden) for grant in turn]
 
     assert replay(fit, *neighbours()).diverged is not None
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "noisy_argmin", "laplace_argmin"])
+@pytest.mark.parametrize("kind", [Laplace, Exponential, LaplaceMin])
 @pytest.mark.parametrize("stated", [1.0, 0.9])
-def test_other_norms(mechanism, stated):
-    kind = mechanism.replace("_", "-")
-
+def test_other_norms(kind, stated):
     def fit(rows):
         with opened(rows) as session:
-            hidden = session.hide_rows(Cleaning(radius=1.0))
-            (grant,) = session.plan(Request(kind, "scores", 2 * stated, 2))
-            return getattr(session, mechanism)(grant, hidden, lambda table: table[4])
+            hidden = session.hide(Rows(Cleaning(radius=1.0)))
+            grant = session.plan(it=kind("scores", 2 * stated, 2)).it
+            scores = session.derive(hidden, lambda table: table[4], sensitivity=2 * stated)
+            return session.release(grant, scores)
 
     one, two = neighbours((1.0, 0.0), (0.0, 1.0))  # l1 distance 2, range 2, l2 only 1.4
     assert replay(fit, one, two).largest == pytest.approx(1 / stated, rel=1e-6)
@@ -237,8 +246,8 @@ def test_an_individual_filter_is_counted_over_all_steps():
 
 
 def test_a_filter_that_does_not_filter_is_found(monkeypatch):
-    from dpadapt.mixing import NoisyGDClassifier
-    from dpadapt.privacy import filtering
+    from dpadapt.mixing import NoisyGD, NoisyGDClassifier, Steps
+    from dpadapt.privacy.mechanisms import filtered as filtering
 
     def fit(sample):
         model = NoisyGDClassifier(
@@ -246,9 +255,8 @@ def test_a_filter_that_does_not_filter_is_found(monkeypatch):
             delta=1e-6,
             relation="add-remove",
             classes=[0, 1],
-            steps=8,
-            clip=0.05,  # below every gradient: each step costs the full price
-            individual_filter=4.0,
+            steps=Steps(8, individual_filter=4.0),
+            solver=NoisyGD(clip=0.05),  # below every gradient: each step costs the full price
         )
         return model.fit(None, None, private=Private(*sample))
 
@@ -289,7 +297,7 @@ def test_agents_each_have_an_answer_of_their_own():
 
 
 def test_gradients_of_a_descent_are_measured(monkeypatch):
-    from dpadapt.privacy import _descent
+    from dpadapt.privacy.mechanisms import _descent
 
     rows = Cleaning(radius=3.0, label_range=(-1.0, 1.0))
     descent = Descent(rows, clip=0.5, radius=1.0, steps=40)
@@ -297,9 +305,9 @@ def test_gradients_of_a_descent_are_measured(monkeypatch):
     def fit(table):
         labels = np.where(np.arange(len(table)) % 2, 1.0, -1.0)
         with Private(table, labels).open(epsilon=1.0, delta=1e-6) as session:
-            weights = session.weigh()
-            (grant,) = session.plan(descent.request("descent", 1.0, len(table), printed=4.0))
-            return session.noisy_descent(grant, weights, 1.0, descent)
+            planned = DrawnDescent.planned(descent, "descent", 1.0, len(table), printed=4.0)
+            grant = session.plan(it=planned).it
+            return session.release(grant, draws(RowWeights(session), 1.0), descent=descent)
 
     found = replay(fit, *neighbours())
     assert found.holds
@@ -319,10 +327,10 @@ def test_random_stopping_is_replayed_with_its_secret_number():
             hidden = session.hide(MOMENT)
 
             def run(grants):
-                value = session.symmetric_gaussian(grants[0], hidden)
+                value = session.release(grants.moment, hidden)
                 return float(value[0, 0]), value
 
-            return best_of_random_runs(session, (hidden.request(),), run)
+            return best_of_random_runs(session, {"moment": SymmetricGaussian.of(hidden)}, run)
 
     found = [replay(fit, *neighbours(), seed=seed) for seed in range(6)]
     assert all(each.holds for each in found)
@@ -357,16 +365,21 @@ def test_no_ledger_is_charged_by_a_recording(tmp_path):
 
 
 def test_nothing_stays_wrapped():
-    from dpadapt.privacy import Session, _descent, answers, noise
+    from dpadapt.privacy import Session
+    from dpadapt.privacy.core import noise
+    from dpadapt.privacy.mechanisms import _descent, answers, filtered
 
-    places = [Session.gaussian, Session._open, _descent.steps, answers._PathAnswers._draw]
-    before = [*places, noise.SecureNoise._generator]
+    def places():
+        doors = [Session._let_out, Session.hide, filtered.FilteredSums._noisy]
+        others = [_descent.steps, answers._PathAnswers._draw, noise.SecureNoise._generator]
+        return [*doors, *others]
+
+    before = places()
     with recording():
-        assert Session.gaussian is not before[0]
+        assert all(now is not then for now, then in zip(places(), before, strict=True))
     with pytest.raises(ZeroDivisionError), recording():
         1 / 0  # noqa: B018
-    places = [Session.gaussian, Session._open, _descent.steps, answers._PathAnswers._draw]
-    assert [*places, noise.SecureNoise._generator] == before
+    assert places() == before
     with recording(), pytest.raises(PrivacyError, match="another recording"), recording():
         pass
 

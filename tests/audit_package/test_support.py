@@ -9,14 +9,25 @@ import pytest
 
 from baselines import test_objective_perturbation_lattice as objective
 from dpadapt.audit import SupportResult, compare_supports, support_audit
-from dpadapt.privacy import Cleaning, Session, ball_sampler, mechanisms
-from dpadapt.privacy.composition import compose_epsilon
-from dpadapt.privacy.descent import Descent, descend
-from dpadapt.privacy.machine_constants import PINPConstants, Setting, SparseVectorConstants
-from dpadapt.privacy.machines import PINP, SparseVector
-from dpadapt.privacy.noise import ExactNoise, SecureNoise, SeededNoise, _power_of_two
-from dpadapt.privacy.parity import parity_masks
-from dpadapt.privacy.randomisers import BallResponse, BinaryResponse, GaussianResponse
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.accounting.composition import compose_epsilon
+from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise, _power_of_two
+from dpadapt.privacy.local.randomisers import BallResponse, BinaryResponse, GaussianResponse
+from dpadapt.privacy.mechanisms import ball_sampler
+from dpadapt.privacy.mechanisms.descent import Descent, drawn_descent
+from dpadapt.privacy.mechanisms.exponential import noisy_argmin
+from dpadapt.privacy.mechanisms.gaussian import GaussianInside, gaussian_process, symmetric_gaussian
+from dpadapt.privacy.mechanisms.gaussian import gaussian as add_gaussian
+from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
+from dpadapt.privacy.mechanisms.laplace import laplace_argmin
+from dpadapt.privacy.mechanisms.machine_constants import (
+    PINPConstants,
+    Setting,
+    SparseVectorConstants,
+)
+from dpadapt.privacy.mechanisms.machines import PINP, SparseVector
+from dpadapt.privacy.mechanisms.parity import parity_masks
+from dpadapt.privacy.mechanisms.randomised_response import randomised_response
 from privacy import test_path_answers as path
 
 CONFIDENCE = 1 - 1e-6
@@ -44,13 +55,13 @@ def kernel(points=3):
 
 def symmetric(value, source):
     matrix = np.array([[value, 0.2], [0.2, -0.1]])
-    return mechanisms.symmetric_gaussian(source, matrix, SCALE)[np.triu_indices(2)]
+    return symmetric_gaussian(source, matrix, SCALE)[np.triu_indices(2)]
 
 
 def process(value, source):
     """Of a weight that moves along one feature: the distance is that of the neighbours."""
     K = kernel()
-    return mechanisms.gaussian_process(source, value * K[:, 0], K, SCALE)
+    return gaussian_process(source, value * K[:, 0], K, SCALE)
 
 
 def chosen(mechanism):
@@ -72,7 +83,7 @@ def one_step(value, source):
             return np.tile([value, 0.5], (len(places), 1)), np.ones(len(places))
 
     descent = Descent(Cleaning(1.0, label_range=(-1.0, 1.0)), clip=0.05, radius=5.0, steps=2)
-    return descend(descent, Rows(), np.arange, source, SCALE, None)
+    return drawn_descent(descent, Rows(), np.arange, source, SCALE, None)
 
 
 def parity(value, source):
@@ -114,24 +125,22 @@ def gaussian_claim(source, moved, dimension=1):
 MOVED = FAR - NEAR
 TABLES = {  # mechanism, claimed epsilon, runs for each run of a single output
     "gaussian": (
-        in_one_table(lambda source, v: mechanisms.gaussian(source, v, SCALE)),
+        in_one_table(lambda source, v: add_gaussian(source, v, SCALE)),
         lambda source: gaussian_claim(source, MOVED),
         5,
     ),
     "laplace": (
-        in_one_table(lambda source, v: mechanisms.laplace(source, v, SCALE)),
+        in_one_table(lambda source, v: add_laplace(source, v, SCALE)),
         lambda source: source.laplace_event("", MOVED, SCALE, 1, 1).pure_epsilon,
         5,
     ),
     "symmetric gaussian": (each(symmetric), lambda source: gaussian_claim(source, MOVED, 3), 1),
     "gaussian process": (each(process), lambda source: gaussian_claim(source, MOVED, 3), 1),
-    "exponential": (each(chosen(mechanisms.noisy_argmin)), lambda source: MOVED / SCALE, 1),
-    "noisy min": (each(chosen(mechanisms.laplace_argmin)), lambda source: MOVED / SCALE, 1),
+    "exponential": (each(chosen(noisy_argmin)), lambda source: MOVED / SCALE, 1),
+    "noisy min": (each(chosen(laplace_argmin)), lambda source: MOVED / SCALE, 1),
     "randomised response": (
         in_one_table(
-            lambda source, v: mechanisms.randomised_response(
-                source, (v > 0.4).astype(np.int64), 3, 0.5
-            )
+            lambda source, v: randomised_response(source, (v > 0.4).astype(np.int64), 3, 0.5)
         ),
         lambda source: 0.5,
         5,
@@ -232,7 +241,7 @@ def test_objective_perturbation_with_a_rounded_linear_term_is_caught(monkeypatch
         )
 
     assert audit().passed
-    monkeypatch.setattr(Session, "derive_with_noise", objective.rounded)
+    monkeypatch.setattr(GaussianInside, "release", objective.rounded)
     found = audit()
     assert not found.passed, str(found)
 

@@ -10,86 +10,96 @@ import pytest
 from scipy import stats
 
 from audit import epsilon_lower_bound
-from baselines.baseline_contracts import ClassificationContract, RegressionContract, given
-from contracts import releases, taped
 from dpadapt import Private
 from dpadapt.baselines import ObjectivePerturbationClassifier, ObjectivePerturbationRegressor
 from dpadapt.baselines import objective_perturbation as module
-from dpadapt.baselines._tasks import Task
+from dpadapt.baselines._tasks import BaselineTask
 from dpadapt.baselines.objective_perturbation import (
     Logistic,
     Objective,
     PseudoHuber,
     minimise,
-    needed_strength,
     nesterov,
 )
-from dpadapt.privacy import gaussian_mu, mechanisms
-from dpadapt.privacy.composition import gaussian_delta
-from dpadapt.privacy.noise import SeededNoise
+from dpadapt.baselines.queries import JACOBIAN, needed_strength
+from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.composition import gaussian_delta
+from dpadapt.privacy.core.noise import SeededNoise
+from dpadapt.privacy.mechanisms import gaussian as gaussian_mechanism
+from dpadapt.testing import Facts, Subject
+from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS
+from dpadapt.testing.neighbours import PLACE, few
+from dpadapt.testing.tape import releases, taped
 
 
-class Coupled:
-    """The contract's neighbours, with the noise that the proof gives the second of them.
+def classification():
+    kind = ObjectivePerturbationClassifier(epsilon=1.0, delta=1e-6)
+    subject = Subject(kind, Facts(labels=True))
+    X, y = subject.public()
+    return subject, BaselineTask(X, y.astype(int), np.array([0.0, 1.0])), Logistic()
+
+
+def regression():
+    kind = ObjectivePerturbationRegressor(epsilon=1.0, delta=1e-6, start="public")
+    subject = Subject(kind, Facts(labels=True))
+    task = BaselineTask(*subject.public())
+    left = task.targets - (task.rows @ task.public_fit())[:, 0]
+    return subject, task, PseudoHuber(float(np.sqrt(np.mean(left**2))))
+
+
+def gradient(task, loss, X, y, w):
+    """Sum of the rows' gradients at w, for rows as the estimator sees them."""
+    Z, t = task.prepared()(X, y)
+    if task.classes:
+        t = np.where(t < 0, 0.0, 2 * t - 1)
+    return Z.T @ loss.slopes(Z @ w, t)
+
+
+def compare_coupled(kind, one, two):
+    """Neighbours, with the noise that the proof gives the second of them.
 
     With one and the same linear term two neighbours have different minimisers. The proof compares
     the linear terms that lead to *one* minimiser: they differ by at most the sum of two gradients,
     half of the sensitivity that is charged, and then the solver's answers by what is charged too.
     """
-
-    def _compare_neighbours(self, rows, labels):
-        samples = []
-        for row, label in zip(rows, labels, strict=True):
-            X = self.rows(n=12)
-            y = self.labels(X)
-            X[4] = row
-            if label is not None:
-                y[4] = label
-            samples.append((X, y))
-        with taped() as tape:
-            self.fit(self.make(), self.private(*samples[0]))
-        term, solved = tape
-        gradients = [self.gradient(*sample, solved.value) for sample in samples]
-        moved = gradients[0] - gradients[1]
-        again = dataclasses.replace(term, answer=term.answer + moved)
-        with taped(replay=[again, solved]) as other:
-            model = self.fit(self.make(), self.private(*samples[1]))
-        linear, output = model.guarantee_.events
-        assert not term.value.any()
-        assert np.linalg.norm(moved) <= linear.sensitivity / 2 * (1 + 1e-9)
-        assert [draw.scale for draw in other] == [draw.scale for draw in tape]
-        assert np.linalg.norm(other[1].value - solved.value) <= output.sensitivity
-
-    def gradient(self, X, y, w):
-        """Sum of the rows' gradients at w, for rows as the estimator sees them."""
-        public, labels = self.public()
-        task = self.task(public, labels)
-        Z, t = task.prepared()(X, y)
-        loss = self.loss(task)
-        if task.classes:
-            t = np.where(t < 0, 0.0, 2 * t - 1)
-        return Z.T @ loss.slopes(Z @ w, t)
+    subject, task, loss = kind()
+    samples = []
+    for row, label in (one, two):
+        X, y = few(subject)
+        X[PLACE] = X[PLACE] if row is None else row
+        y[PLACE] = y[PLACE] if label is None else label
+        samples.append((X, y))
+    with taped() as tape:
+        subject.fit(subject.make(), subject.private(*samples[0]))
+    term, solved = tape
+    gradients = [gradient(task, loss, *sample, solved.value) for sample in samples]
+    moved = gradients[0] - gradients[1]
+    again = dataclasses.replace(term, answer=term.answer + moved)
+    with taped(replay=[again, solved]) as other:
+        model = subject.fit(subject.make(), subject.private(*samples[1]))
+    linear, output = model.guarantee_.events
+    assert not term.value.any()
+    assert np.linalg.norm(moved) <= linear.sensitivity / 2 * (1 + 1e-9)
+    assert [draw.scale for draw in other] == [draw.scale for draw in tape]
+    assert np.linalg.norm(other[1].value - solved.value) <= output.sensitivity
 
 
-class TestContractClassifier(Coupled, ClassificationContract):
-    make = given(ObjectivePerturbationClassifier, {})
-
-    def task(self, X, y):
-        return Task(X, y.astype(int), np.array([0.0, 1.0]))
-
-    def loss(self, task):
-        return Logistic()
+both_kinds = pytest.mark.parametrize("kind", [classification, regression])
 
 
-class TestContractRegressor(Coupled, RegressionContract):
-    make = given(ObjectivePerturbationRegressor, {"start": "public"})
+@pytest.mark.parametrize("after", HOSTILE_ROWS)
+@both_kinds
+def test_one_replaced_row_moves_no_coupled_release_beyond_its_sensitivity(kind, after):
+    for before in (None, HOSTILE_ROWS["huge norm"], HOSTILE_ROWS["zero"]):
+        compare_coupled(kind, (before, None), (HOSTILE_ROWS[after], None))
 
-    def task(self, X, y):
-        return Task(X, y)
 
-    def loss(self, task):
-        left = task.targets - (task.rows @ task.public_fit())[:, 0]
-        return PseudoHuber(float(np.sqrt(np.mean(left**2))))
+@pytest.mark.parametrize("label", HOSTILE_LABELS)
+@both_kinds
+def test_one_replaced_label_moves_no_coupled_release_beyond_its_sensitivity(kind, label):
+    far = HOSTILE_ROWS["huge norm"]
+    compare_coupled(kind, (None, None), (far, label))
+    compare_coupled(kind, (far, -label), (far, label))
 
 
 # the proof, in numbers
@@ -115,7 +125,7 @@ def test_both_losses_are_dominated_by_a_gaussian_of_twice_the_ratio(m):
     for epsilon in np.concatenate([[0.0], m * np.array([0.1, 0.39, 0.5, 1, 2, 3, 5])]):
         allowed = gaussian_delta(float(epsilon), 2 * m) + 1e-7
         assert profile(added(m), epsilon) <= allowed
-        assert profile(removed(m, module._JACOBIAN * m), epsilon) <= allowed
+        assert profile(removed(m, JACOBIAN * m), epsilon) <= allowed
 
 
 def test_less_noise_or_less_curvature_would_not_be_dominated():
@@ -142,7 +152,7 @@ def test_determinant_stays_within_its_share():
             none = Objective(Z[:0], y[:0], loss, strength, w, w).hessian(w)
             for big, small in ((whole, less), (one, none)):
                 ratio = np.linalg.slogdet(big)[1] - np.linalg.slogdet(small)[1]
-                worst = max(worst, ratio / (module._JACOBIAN * mu / 4))
+                worst = max(worst, ratio / (JACOBIAN * mu / 4))
                 assert ratio >= -1e-12
     assert 0.99 < worst <= 1 + 1e-9
 
@@ -190,7 +200,7 @@ def test_noise_scales():
     with taped() as tape:
         model.fit(X, y, private=Private(X, y))
     linear, output = releases(tape)
-    R, mu = Task(X, y, np.arange(2)).radius, gaussian_mu(1.0, 1e-6) / math.hypot(1.0, 0.1)
+    R, mu = BaselineTask(X, y, np.arange(2)).radius, gaussian_mu(1.0, 1e-6) / math.hypot(1.0, 0.1)
     assert math.isclose(linear.scale, 4 * R / mu, rel_tol=1e-9)
     assert output.scale < 1e-4
     assert math.isclose(model.guarantee_.epsilon, 1.0, rel_tol=1e-6)
@@ -201,7 +211,7 @@ def test_noise_of_the_solver_covers_what_its_stop_leaves():
     y = (X[:, 0] > 0).astype(int)
     model = ObjectivePerturbationClassifier(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0)
     _, output = model.fit(X, y, private=Private(X, y)).guarantee_.events
-    R, mu = Task(X, y, np.arange(2)).radius, gaussian_mu(1.0, 1e-6) / math.hypot(1.0, 0.1)
+    R, mu = BaselineTask(X, y, np.arange(2)).radius, gaussian_mu(1.0, 1e-6) / math.hypot(1.0, 0.1)
     # strongly convex: a gradient of norm t is at most t / strength from the minimiser, either side
     apart = 2 * (module._TOLERANCE * len(X) * R) / needed_strength(mu, R, Logistic().curvature)
     assert apart <= output.sensitivity * (1 + 1e-6)
@@ -266,10 +276,12 @@ def test_audit_of_the_estimator_on_a_replaced_row(share, monkeypatch):
     """Runs on two neighbours stay within epsilon; with a tenth of the noise they do not."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 1))
-    task = Task(X, (X[:, 0] > 0).astype(int), np.arange(2))
-    original = mechanisms.gaussian
+    task = BaselineTask(X, (X[:, 0] > 0).astype(int), np.arange(2))
+    original = gaussian_mechanism.gaussian
     monkeypatch.setattr(
-        mechanisms, "gaussian", lambda source, value, s: original(source, value, share * s)
+        gaussian_mechanism,
+        "gaussian",
+        lambda source, value, s: original(source, value, share * s),
     )
     normals = SeededNoise.normals  # of the linear term, which is never released
     monkeypatch.setattr(SeededNoise, "normals", lambda self, shape: share * normals(self, shape))

@@ -11,10 +11,10 @@ from scipy.special import expit
 
 from dpadapt import Private
 from dpadapt.baselines import ObjectivePerturbationClassifier
-from dpadapt.baselines._tasks import Task
-from dpadapt.baselines.objective_perturbation import needed_strength
-from dpadapt.privacy import Cleaning, PrivacyError, Request, Session, gaussian_mu
-from dpadapt.privacy.noise import _power_of_two
+from dpadapt.baselines._tasks import BaselineTask
+from dpadapt.baselines.queries import needed_strength
+from dpadapt.privacy import Cleaning, GaussianInside, PrivacyError, Rows, gaussian_mu
+from dpadapt.privacy.core.noise import _power_of_two
 
 ALPHA = 1e-6
 EPSILON, DELTA = 1.0, 1e-6
@@ -34,7 +34,7 @@ def fitted(rows):
 
 def linear_terms(models, rows):
     """The linear term that each model would come from, were these the rows."""
-    task = Task(X, Y.astype(int), np.array([False, True]))
+    task = BaselineTask(X, Y.astype(int), np.array([False, True]))
     mu = gaussian_mu(EPSILON, DELTA) / math.hypot(1.0, 0.1)
     strength = needed_strength(mu, task.radius, 0.25) * (1 + 1e-9)
     center, scale = task.scaling
@@ -68,46 +68,43 @@ def p_same(counts, runs):
     return stats.fisher_exact([[k, runs - k] for k in counts]).pvalue
 
 
-def rounded(session, grant, hidden, function, size, label):
+def rounded(self, hidden, scale, source, *, function):
     """The broken twin: a linear term on the grid of a release."""
-    noise = session._source.add_gaussian(np.zeros(size), session._spend(grant, "gaussian"))
-    return session.derive(hidden, lambda value: function(value, noise), label)
+    noise = source.add_gaussian(np.zeros(self.dimension), scale)
+    return function(hidden._value, noise)
 
 
 @pytest.mark.parametrize("runs", [60, pytest.param(400, marks=pytest.mark.slow)])
 def test_the_release_does_not_tell_which_rows_explain_it(monkeypatch, runs):
     assert p_same(guesses(runs), runs) > ALPHA
-    monkeypatch.setattr(Session, "derive_with_noise", rounded)
+    monkeypatch.setattr(GaussianInside, "release", rounded)
     assert p_same(guesses(runs), runs) < ALPHA
 
 
-def planned(**options):
+def planned(dimension=2, **options):
     session = Private(T).open(epsilon=1.0, delta=1e-6, **options)
-    rows = session.hide_rows(Cleaning(radius=3.0))
-    return session, rows, session.plan(Request("gaussian", "inside", 1.0, dimension=2))[0]
+    rows = session.hide(Rows(Cleaning(radius=3.0)))
+    return session, rows, session.plan(inside=GaussianInside("inside", 1.0, dimension)).inside
 
 
 def test_noise_inside_a_function_is_paid_for_and_stays_inside():
     session, rows, grant = planned()
+    hidden = session.release(grant, rows, function=lambda X, b: X.sum(axis=0) + b)
+    assert repr(hidden) == "Hidden('inside', shape=(2,))"
+    assert math.isinf(hidden.sensitivity)  # released only with a sensitivity that is claimed
     seen = []
-    with pytest.raises(PrivacyError, match="3 numbers"):
-        session.derive_with_noise(grant, rows, lambda X, b: seen.append(b), 3, "sum")
-    hidden = session.derive_with_noise(grant, rows, lambda X, b: X.sum(axis=0) + b, 2, "sum")
-    assert not seen
-    assert repr(hidden) == "Hidden('sum', shape=(2,))"
-    assert math.isinf(hidden.sensitivity)  # released only with a sensitivity that is stated
     with pytest.raises(PrivacyError, match="as often as it was planned"):
-        session.derive_with_noise(grant, rows, lambda X, b: b, 2, "again")
+        session.release(grant, rows, function=lambda X, b: seen.append(b))
     _, others, _ = planned()
-    with pytest.raises(PrivacyError, match="of this session"):
-        session.derive_with_noise(grant, others, lambda X, b: b, 2, "others")
+    with pytest.raises(PrivacyError, match="from this session"):
+        session.release(grant, others, function=lambda X, b: seen.append(b))
+    assert not seen
 
 
 def test_noise_inside_a_function_has_the_scale_of_its_grant():
-    session = Private(T).open(epsilon=1.0, delta=1e-6)
-    rows = session.hide_rows(Cleaning(radius=3.0))
-    (grant,) = session.plan(Request("gaussian", "inside", 1.0, dimension=5000))
-    drawn = session.derive_with_noise(grant, rows, lambda X, b: b, 5000, "noise")._value
+    session, rows, grant = planned(dimension=5000)
+    drawn = session.release(grant, rows, function=lambda X, b: b)._value
+    assert drawn.shape == (5000,)
     square = float((drawn**2).sum()) / grant.scale**2
     law = stats.chi2(5000)
     for factor, likely in ((1.0, True), (0.7, False), (1.3, False)):
@@ -118,4 +115,4 @@ def test_noise_inside_a_function_has_the_scale_of_its_grant():
 def test_exact_noise_has_none_of_this_kind():
     session, rows, grant = planned(noise="exact")
     with pytest.raises(PrivacyError, match="noise='secure'"):
-        session.derive_with_noise(grant, rows, lambda X, b: b, 2, "noise")
+        session.release(grant, rows, function=lambda X, b: b)

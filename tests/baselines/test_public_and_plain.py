@@ -15,7 +15,7 @@ from dpadapt.baselines import (
     PublicOnlyClassifier,
     PublicOnlyRegressor,
 )
-from dpadapt.baselines._tasks import Task, fit_logistic
+from dpadapt.baselines._tasks import BaselineTask, fit_logistic
 
 
 @pytest.mark.parametrize(
@@ -82,8 +82,8 @@ def test_classes_of_the_target_only_need_to_be_given():
 def test_classes_without_public_rows_are_unlikely_not_impossible():
     X, y, _, _ = problem()
     codes = (y > 0).astype(int)
-    w = fit_logistic(Task(X, codes, np.arange(3)).rows, codes, 3)
-    scores = Task(X, codes, np.arange(3)).rows @ w
+    w = fit_logistic(BaselineTask(X, codes, np.arange(3)).rows, codes, 3)
+    scores = BaselineTask(X, codes, np.arange(3)).rows @ w
     assert (scores.argmax(axis=1) == codes).mean() > 0.9
     assert np.isfinite(w).all()
 

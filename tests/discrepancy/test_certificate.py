@@ -8,15 +8,23 @@ from scipy.stats import binom
 from dpadapt.discrepancy import discrepancy
 from dpadapt.discrepancy.certificate import (
     certify,
-    discrepancy_request,
+    planned_discrepancy,
     release_discrepancy,
 )
 from dpadapt.discrepancy.moments import NoisyMoment
 from dpadapt.discrepancy.variable_projection import variable_projection
-from dpadapt.privacy import Cleaning, Guarantee, Private, SecondMoment, gaussian_mu
-from dpadapt.privacy.events import GaussianEvent
-from dpadapt.privacy.mechanisms import symmetric_gaussian
-from dpadapt.privacy.noise import noise_source
+from dpadapt.privacy import (
+    Cleaning,
+    Guarantee,
+    PrivacyError,
+    Private,
+    SecondMoment,
+    SymmetricGaussian,
+    gaussian_mu,
+)
+from dpadapt.privacy.accounting.events import GaussianEvent
+from dpadapt.privacy.core.noise import noise_source
+from dpadapt.privacy.mechanisms.gaussian import symmetric_gaussian
 
 D, TRUTH, LABEL_NOISE = 3, np.array([0.6, -0.4, 0.3]), 0.03
 QUERY = SecondMoment(Cleaning(radius=1.0))
@@ -64,6 +72,7 @@ def simple(**changes):
     return certify(**facts)
 
 
+@pytest.mark.slow
 def test_holds_as_often_as_stated_in_500_draws():
     """Fitted and worst coefficients, both kinds of release; how loose is in the last lines."""
     rng, loose, held = np.random.default_rng(0), [], 0
@@ -188,7 +197,7 @@ def test_the_printed_constants_give_too_small_a_bound():
 
 def test_sensitivity_holds_on_random_neighbours_and_is_attained():
     rng, worst, n = np.random.default_rng(4), 0.0, 5
-    allowed = discrepancy_request(QUERY, n, rows=np.eye(D)).sensitivity
+    allowed = planned_discrepancy(QUERY, n, rows=np.eye(D)).sensitivity
     for trial in range(4000):
         rows = rng.normal(size=(n + 1, D)) * rng.choice([0.01, 1.0, 9.0], size=(n + 1, 1))
         if trial % 4 == 0:
@@ -210,7 +219,7 @@ def test_paid_release_is_charged_and_noisy():
     for seed in range(200):
         options = {"noise": "seeded", "random_state": seed}
         with Private(T).open(epsilon=1.0, delta=1e-5, **options) as session:
-            (grant,) = session.plan(discrepancy_request(QUERY, session.n_rows, rows=X))
+            grant = session.plan(it=planned_discrepancy(QUERY, session.n_rows, rows=X)).it
             found.append(release_discrepancy(session, grant, session.hide(QUERY), X, q))
     (event,) = session.guarantee.events
     assert isinstance(event, GaussianEvent)
@@ -227,25 +236,27 @@ def test_release_shares_a_plan_by_weight():
     X, _ = public_sample(rng)
     with Private(private_sample(rng, 500)).open(epsilon=1.0, delta=1e-5) as session:
         moment = session.hide(QUERY)
-        small = discrepancy_request(QUERY, 500, 0.1, rows=X)
-        first, second = session.plan(moment.request(), small)
-        assert second.scale / first.scale == pytest.approx(10 / math.sqrt(2), rel=1e-3)
-        release_discrepancy(session, second, moment, X, np.full(60, 1 / 60))
+        small = planned_discrepancy(QUERY, 500, 0.1, rows=X)
+        grants = session.plan(moment=SymmetricGaussian.of(moment), small=small)
+        assert grants.small.scale / grants.moment.scale == pytest.approx(
+            10 / math.sqrt(2), rel=1e-3
+        )
+        release_discrepancy(session, grants.small, moment, X, np.full(60, 1 / 60))
     assert len(session.guarantee.events) == 2
 
 
 def test_release_refuses_a_grant_for_more_rows_than_there_are():
     with Private(np.zeros((500, D))).open(epsilon=1.0, delta=1e-5) as session:
-        (grant,) = session.plan(discrepancy_request(QUERY, 501, rows=np.eye(D)))
-        with pytest.raises(ValueError, match=r"^grant "):
+        grant = session.plan(it=planned_discrepancy(QUERY, 501, rows=np.eye(D))).it
+        with pytest.raises(PrivacyError, match="more sensitive than the grant"):
             release_discrepancy(session, grant, session.hide(QUERY), np.eye(D), np.full(D, 1 / D))
 
 
 def test_intercept_counts_in_the_sensitivity():
     query = SecondMoment(Cleaning(radius=1.0, intercept=2.0))
-    assert discrepancy_request(query, 10, rows=np.eye(2)).sensitivity == pytest.approx(0.5)
+    assert planned_discrepancy(query, 10, rows=np.eye(2)).sensitivity == pytest.approx(0.5)
     with Private(np.zeros((10, 1))).open(epsilon=1.0, delta=1e-5) as session:
-        (grant,) = session.plan(discrepancy_request(query, 10, rows=np.eye(2)))
+        grant = session.plan(it=planned_discrepancy(query, 10, rows=np.eye(2))).it
         found = release_discrepancy(session, grant, session.hide(query), np.eye(2), [0.5, 0.5])
     assert math.isfinite(found.value)
 
@@ -297,11 +308,11 @@ def test_errors_name_the_argument(change, named):
 
 def test_errors_of_the_paid_release_name_the_argument():
     with pytest.raises(ValueError, match=r"^n_rows "):
-        discrepancy_request(QUERY, 0, rows=np.eye(D))
+        planned_discrepancy(QUERY, 0, rows=np.eye(D))
     with pytest.raises(ValueError, match=r"^weight "):
-        discrepancy_request(QUERY, 5, -1.0, rows=np.eye(D))
+        planned_discrepancy(QUERY, 5, -1.0, rows=np.eye(D))
     with Private(np.zeros((5, D))).open(epsilon=1.0, delta=1e-5) as session:
-        (grant,) = session.plan(discrepancy_request(QUERY, 5, rows=np.eye(D)))
+        grant = session.plan(it=planned_discrepancy(QUERY, 5, rows=np.eye(D))).it
         moment = session.hide(QUERY)
         with pytest.raises(ValueError, match=r"^weights "):
             release_discrepancy(session, grant, moment, np.eye(D), [1.0, 1.0, 1.0])

@@ -6,12 +6,15 @@ from scipy import stats
 
 from audit import epsilon_lower_bound
 from dpadapt.discrepancy import minimise_discrepancy
-from dpadapt.discrepancy.frank_wolfe import FrankWolfe, weighted_moment
-from dpadapt.discrepancy.smoothing import Bounds, PNorm, Softmax, row_scores
-from dpadapt.privacy import Cleaning, Private, SecondMoment, compose_epsilon, zcdp_rho
-from dpadapt.privacy.events import BoundedRangeEvent, PureEvent
-from dpadapt.privacy.mechanisms import noisy_argmin
-from dpadapt.privacy.noise import SeededNoise
+from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.discrepancy.matrices import row_scores, weighted_moment
+from dpadapt.discrepancy.parameters import zcdp_rho
+from dpadapt.discrepancy.queries import Bounds
+from dpadapt.discrepancy.smoothing import PNorm, Softmax
+from dpadapt.privacy import Cleaning, Private, SecondMoment, compose_epsilon
+from dpadapt.privacy.accounting.events import BoundedRangeEvent, PureEvent
+from dpadapt.privacy.core.noise import SeededNoise
+from dpadapt.privacy.mechanisms.exponential import noisy_argmin
 
 QUERY = SecondMoment(Cleaning(radius=1.0))
 
@@ -31,7 +34,8 @@ def excess(X, weights, target):
 def release(algorithm, rows, *, epsilon=1.0, delta=1e-3, seed=0, calibration="tight"):
     options = {"noise": "seeded", "random_state": seed}
     with Private(rows).open(epsilon=epsilon, delta=delta, **options) as session:
-        (grant,) = session.plan(algorithm.request(session, QUERY, calibration=calibration))
+        vertex = algorithm.mechanism(session, QUERY, calibration=calibration)
+        grant = session.plan(vertex=vertex).vertex
         weights = algorithm.release(session, grant, session.hide(QUERY))
     return weights, session.guarantee
 
@@ -42,19 +46,19 @@ def test_without_noise_it_reaches_the_minimum_within_the_proved_bound(mu):
     target, K = T.T @ T / len(T), 2000
     reach = np.linalg.norm(X, axis=1).max()
     bound = 9 * mu * reach**4 / K + math.log(2 * X.shape[1]) / mu
-    assert excess(X, FrankWolfe(X, Softmax(mu), K).minimise(target), target) <= bound
+    assert excess(X, NoisyFrankWolfe(X, Softmax(mu), K).minimise(target), target) <= bound
 
 
 def test_sharper_is_better_without_noise():
     X, T = samples()
     target = T.T @ T / len(T)
-    assert excess(X, FrankWolfe(X, Softmax(300.0), 3000).minimise(target), target) < 5e-3
-    assert excess(X, FrankWolfe(X, PNorm(4), 3000).minimise(target), target) < 5e-3
+    assert excess(X, NoisyFrankWolfe(X, Softmax(300.0), 3000).minimise(target), target) < 5e-3
+    assert excess(X, NoisyFrankWolfe(X, PNorm(4), 3000).minimise(target), target) < 5e-3
 
 
 def test_private_run_with_a_huge_epsilon_is_the_run_without_noise():
     X, T = samples()
-    algorithm = FrankWolfe(X, Softmax(30.0), 300)
+    algorithm = NoisyFrankWolfe(X, Softmax(30.0), 300)
     weights, _ = release(algorithm, T, epsilon=1e6)
     target = T.T @ T / len(T)
     bound = 9 * 30 * np.linalg.norm(X, axis=1).max() ** 4 / 300 + math.log(6) / 30
@@ -65,7 +69,7 @@ def test_private_run_with_a_huge_epsilon_is_the_run_without_noise():
 def test_every_step_stays_in_the_simplex_and_keeps_its_moment():
     X, T = samples()
     target, source = T.T @ T / len(T), SeededNoise(0)
-    algorithm = FrankWolfe(X, Softmax(20.0), 1200, penalty=0.01)
+    algorithm = NoisyFrankWolfe(X, Softmax(20.0), 1200, penalty=0.01)
     for weights, moment in algorithm.path(lambda s: noisy_argmin(source, s(target), 0.01)):
         assert abs(weights.sum() - 1) <= 1e-12
         assert (weights >= 0).all()
@@ -75,7 +79,7 @@ def test_every_step_stays_in_the_simplex_and_keeps_its_moment():
 def test_steps_are_the_papers():
     """Three over k + 2: the first step forgets the start, and q_{K+1} is returned."""
     chosen = iter([0, 1, 2])
-    algorithm = FrankWolfe(np.eye(4), Softmax(1.0), 3)
+    algorithm = NoisyFrankWolfe(np.eye(4), Softmax(1.0), 3)
     *_, (weights, _) = algorithm.path(lambda scores: next(chosen))
     assert np.allclose(weights, [0.1, 0.3, 0.6, 0.0])
 
@@ -83,7 +87,7 @@ def test_steps_are_the_papers():
 def test_scores_are_the_penalised_gradient():
     X, T = samples()
     target, seen = T.T @ T / len(T), []
-    algorithm = FrankWolfe(X, Softmax(7.0), 1, penalty=0.5)
+    algorithm = NoisyFrankWolfe(X, Softmax(7.0), 1, penalty=0.5)
     list(algorithm.path(lambda scores: seen.append(scores(target)) or 0))
     uniform = np.full(len(X), 1 / len(X))
     H = Softmax(7.0).gradient(target - weighted_moment(X, uniform))
@@ -94,14 +98,15 @@ def test_penalty_spreads_the_weights():
     X, T = samples()
     target = T.T @ T / len(T)
     plain, spread = (
-        np.linalg.norm(FrankWolfe(X, Softmax(50.0), 2000, lam).minimise(target)) for lam in (0, 5.0)
+        np.linalg.norm(NoisyFrankWolfe(X, Softmax(50.0), 2000, lam).minimise(target))
+        for lam in (0, 5.0)
     )
     assert spread < 0.7 * plain
 
 
 def test_seeds_repeat_and_differ():
     X, T = samples()
-    algorithm = FrankWolfe(X, Softmax(5.0), 20)
+    algorithm = NoisyFrankWolfe(X, Softmax(5.0), 20)
     one, again, other = (release(algorithm, T, seed=s)[0] for s in (1, 1, 2))
     assert (one == again).all()
     assert not (one == other).all()
@@ -109,7 +114,7 @@ def test_seeds_repeat_and_differ():
 
 def test_event_has_the_tight_range_and_spends_the_budget():
     X, T = samples()
-    algorithm = FrankWolfe(X, Softmax(5.0), 40)
+    algorithm = NoisyFrankWolfe(X, Softmax(5.0), 40)
     _, guarantee = release(algorithm, T, epsilon=1.0, delta=1e-3)
     (event,) = guarantee.events
     tau = 5.0 * 1.0 * np.linalg.norm(X, axis=1).max() ** 2 / len(T)
@@ -124,20 +129,20 @@ def test_event_has_the_tight_range_and_spends_the_budget():
 def test_intercept_enters_the_sensitivity():
     X, T = samples()
     query = SecondMoment(Cleaning(radius=1.0, intercept=2.0))
-    algorithm = FrankWolfe(np.column_stack([X, np.full(len(X), 2.0)]), Softmax(5.0), 3)
+    algorithm = NoisyFrankWolfe(np.column_stack([X, np.full(len(X), 2.0)]), Softmax(5.0), 3)
     with Private(T).open(epsilon=1.0, delta=1e-3) as session:
-        request = algorithm.request(session, query)
-        (grant,) = session.plan(request)
+        vertex = algorithm.mechanism(session, query)
+        grant = session.plan(vertex=vertex).vertex
         algorithm.release(session, grant, session.hide(query))
     reach = np.linalg.norm(algorithm.X, axis=1).max()
-    assert request.sensitivity == pytest.approx(5.0 * 5.0 * reach**2 / len(T))
+    assert vertex.sensitivity == pytest.approx(5.0 * 5.0 * reach**2 / len(T))
 
 
 @pytest.mark.parametrize(("epsilon", "real"), [(1.0, 0.1477), (10.0, 2.0138)])
 def test_printed_noise_gives_much_less_than_it_claims(epsilon, real):
     """Its sensitivity is four times too large in range, its factor for argmin two too small."""
     X, T = samples(n=30)
-    algorithm = FrankWolfe(X, Softmax(5.0), 1000)
+    algorithm = NoisyFrankWolfe(X, Softmax(5.0), 1000)
     options = {"epsilon": epsilon, "delta": 1 / 8000, "calibration": "paper"}
     _, guarantee = release(algorithm, T, **options)
     (event,) = guarantee.events
@@ -163,9 +168,9 @@ PICKS = {0.0: 0, 0.1: 1, 0.3: 1, 0.6: 1, 0.4: 2, 0.7: 2, 0.9: 2, 1.0: 3}  # from
 
 
 def audited_epsilon(multiple, runs, *, epsilon, delta):
-    algorithm = FrankWolfe(WORST, Softmax(0.01), 3)
+    algorithm = NoisyFrankWolfe(WORST, Softmax(0.01), 3)
     with Private([[1.0]]).open(epsilon=epsilon, delta=delta) as session:
-        (grant,) = session.plan(algorithm.request(session, QUERY))
+        grant = session.plan(vertex=algorithm.mechanism(session, QUERY)).vertex
     source, scale = SeededNoise(5), multiple * grant.scale
 
     def picks(target):
@@ -178,6 +183,7 @@ def audited_epsilon(multiple, runs, *, epsilon, delta):
     return epsilon_lower_bound(picks(np.eye(1)), picks(np.zeros((1, 1))), delta)
 
 
+@pytest.mark.slow
 def test_audit_never_exceeds_the_claim_and_has_power():
     assert 0.6 < audited_epsilon(1.0, 6000, epsilon=2.0, delta=1e-3) <= 2.0
     assert audited_epsilon(0.3, 6000, epsilon=2.0, delta=1e-3) > 2.0
@@ -207,7 +213,7 @@ def test_vertex_frequencies_are_the_exponential_mechanisms():
 def test_wild_private_rows_raise_nothing():
     X, _ = samples()
     wild = np.array([[np.nan, 1.0, 0.0], [np.inf, -np.inf, 0.0], [1e300, 1e300, 1e-300]])
-    weights, _ = release(FrankWolfe(X, Softmax(5.0), 10), wild)
+    weights, _ = release(NoisyFrankWolfe(X, Softmax(5.0), 10), wild)
     assert weights.sum() == pytest.approx(1.0)
 
 
@@ -222,7 +228,7 @@ def test_wild_private_rows_raise_nothing():
 )
 def test_small_and_degenerate_samples(X, rows):
     for calibration in ("tight", "paper"):
-        weights, _ = release(FrankWolfe(X, Softmax(5.0), 7), rows, calibration=calibration)
+        weights, _ = release(NoisyFrankWolfe(X, Softmax(5.0), 7), rows, calibration=calibration)
         assert weights.sum() == pytest.approx(1.0)
         assert (weights >= 0).all()
 
@@ -240,17 +246,19 @@ def test_small_and_degenerate_samples(X, rows):
 )
 def test_bad_arguments_are_named(change, named):
     with pytest.raises(ValueError, match=named):
-        FrankWolfe(**{"X": np.eye(2), "smoothing": Softmax(1.0), "steps": 3, **change})
+        NoisyFrankWolfe(**{"X": np.eye(2), "smoothing": Softmax(1.0), "steps": 3, **change})
 
 
 def test_bad_calibration_and_rows_of_zeros_are_named():
     with Private(np.eye(2)).open(epsilon=1.0, delta=1e-3) as session:
         with pytest.raises(ValueError, match="calibration"):
-            FrankWolfe(np.eye(2), Softmax(1.0), 3).request(session, QUERY, calibration="loose")
+            NoisyFrankWolfe(np.eye(2), Softmax(1.0), 3).mechanism(
+                session, QUERY, calibration="loose"
+            )
         with pytest.raises(ValueError, match="X must"):
-            FrankWolfe(np.zeros((3, 2)), Softmax(1.0), 3).request(session, QUERY)
+            NoisyFrankWolfe(np.zeros((3, 2)), Softmax(1.0), 3).mechanism(session, QUERY)
     with pytest.raises(ValueError, match="target_moment"):
-        FrankWolfe(np.eye(2), Softmax(1.0), 3).minimise(np.full((2, 2), np.nan))
+        NoisyFrankWolfe(np.eye(2), Softmax(1.0), 3).minimise(np.full((2, 2), np.nan))
 
 
 @pytest.mark.slow
@@ -263,11 +271,12 @@ def test_figure_1_of_the_paper():
     T = query.cleaning(data.X_private, None)[0]
     norms = {}
     for calibration in ("tight", "paper"):
-        algorithm = FrankWolfe(data.X_public, Softmax(15.0), 1000, 0.001)
+        algorithm = NoisyFrankWolfe(data.X_public, Softmax(15.0), 1000, 0.001)
         private = Private(data.X_private)
         options = {"noise": "seeded", "random_state": 0}
         with private.open(epsilon=1.0, delta=1 / 8000, **options) as session:
-            (grant,) = session.plan(algorithm.request(session, query, calibration=calibration))
+            vertex = algorithm.mechanism(session, query, calibration=calibration)
+            grant = session.plan(vertex=vertex).vertex
             weights = algorithm.release(session, grant, session.hide(query))
         residual = T.T @ T / 8000 - weighted_moment(data.X_public, weights)
         norms[calibration] = np.abs(np.linalg.eigvalsh(residual)).max()

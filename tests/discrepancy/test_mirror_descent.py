@@ -5,14 +5,14 @@ import pytest
 from scipy.optimize import minimize
 
 from dpadapt.discrepancy import minimise_discrepancy
-from dpadapt.discrepancy.frank_wolfe import weighted_moment
+from dpadapt.discrepancy.matrices import row_scores, weighted_moment
 from dpadapt.discrepancy.mirror_descent import (
-    MirrorDescent,
+    NoisyMirrorDescent,
     bregman_step,
     entropic_step,
-    gradient_spread,
 )
-from dpadapt.discrepancy.smoothing import Bounds, PNorm, Softmax, row_scores
+from dpadapt.discrepancy.queries import Bounds, gradient_spread
+from dpadapt.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.privacy import Cleaning, Private, SecondMoment, gaussian_mu
 
 QUERY = SecondMoment(Cleaning(radius=1.0))
@@ -34,7 +34,8 @@ def excess(X, weights, target):
 def release(algorithm, rows, *, epsilon=1.0, delta=1e-3, seed=0, calibration="tight"):
     options = {"noise": "seeded", "random_state": seed}
     with Private(rows).open(epsilon=epsilon, delta=delta, **options) as session:
-        (grant,) = session.plan(algorithm.request(session, QUERY, calibration=calibration))
+        gradient = algorithm.mechanism(session, QUERY, calibration=calibration)
+        grant = session.plan(gradient=gradient).gradient
         weights = algorithm.release(session, grant, session.hide(QUERY))
     return weights, session.guarantee
 
@@ -50,9 +51,9 @@ def test_without_noise_it_reaches_the_minimum_within_the_proved_bound(geometry, 
     X, T = samples()
     target, mu, K = T.T @ T / len(T), 30.0, 1500
     eta = step_for(X, K)
-    weights = MirrorDescent(X, Softmax(mu), K, eta, geometry=geometry, average=average).minimise(
-        target
-    )
+    weights = NoisyMirrorDescent(
+        X, Softmax(mu), K, eta, geometry=geometry, average=average
+    ).minimise(target)
     lipschitz = np.linalg.norm(X, axis=1).max() ** 2
     bound = (
         lipschitz * math.sqrt(2 * math.log(len(X)) / K) * (math.e if geometry != "entropy" else 1)
@@ -64,7 +65,7 @@ def test_without_noise_it_reaches_the_minimum_within_the_proved_bound(geometry, 
 @pytest.mark.parametrize(("geometry", "noise_on"), KINDS)
 def test_private_run_with_a_huge_epsilon_is_the_run_without_noise(geometry, noise_on):
     X, T = samples()
-    algorithm = MirrorDescent(
+    algorithm = NoisyMirrorDescent(
         X, Softmax(30.0), 300, step_for(X, 300), geometry=geometry, noise_on=noise_on
     )
     weights, _ = release(algorithm, T, epsilon=1e6)
@@ -74,7 +75,7 @@ def test_private_run_with_a_huge_epsilon_is_the_run_without_noise(geometry, nois
 def test_p_norm_smoothing_is_minimised_too():
     X, T = samples()
     target = T.T @ T / len(T)
-    weights = MirrorDescent(X, PNorm(3), 1500, 3.0).minimise(target)
+    weights = NoisyMirrorDescent(X, PNorm(3), 1500, 3.0).minimise(target)
     assert excess(X, weights, target) < 0.02
 
 
@@ -82,7 +83,7 @@ def test_p_norm_smoothing_is_minimised_too():
 def test_every_step_stays_in_the_simplex(geometry):
     X, T = samples()
     target, rng = T.T @ T / len(T), np.random.default_rng(0)
-    algorithm = MirrorDescent(X, Softmax(20.0), 300, 1.0, penalty=0.1, geometry=geometry)
+    algorithm = NoisyMirrorDescent(X, Softmax(20.0), 300, 1.0, penalty=0.1, geometry=geometry)
 
     def noisy(S):
         return row_scores(X, Softmax(20.0).gradient(target - S)) + 3 * rng.normal(size=len(X))
@@ -100,13 +101,13 @@ def test_average_is_of_all_or_of_the_later_half():
     target = T.T @ T / len(T)
     path = np.array(
         list(
-            MirrorDescent(X, Softmax(20.0), 10, 0.5).path(
+            NoisyMirrorDescent(X, Softmax(20.0), 10, 0.5).path(
                 lambda S: row_scores(X, Softmax(20.0).gradient(target - S))
             )
         )
     )
     for average, part in (("all", path), ("half", path[5:])):
-        found = MirrorDescent(X, Softmax(20.0), 10, 0.5, average=average).minimise(target)
+        found = NoisyMirrorDescent(X, Softmax(20.0), 10, 0.5, average=average).minimise(target)
         assert np.allclose(found, part.mean(axis=0))
 
 
@@ -164,7 +165,7 @@ def test_events_have_the_right_sensitivity_and_spend_the_budget():
     X, T = samples()
     mu, K, n = 5.0, 40, len(T)
     for noise_on, reach in (("matrix", 1.0), ("gradient", gradient_spread(X))):
-        algorithm = MirrorDescent(X, Softmax(mu), K, 0.1, noise_on=noise_on)
+        algorithm = NoisyMirrorDescent(X, Softmax(mu), K, 0.1, noise_on=noise_on)
         _, guarantee = release(algorithm, T, epsilon=1.0, delta=1e-3)
         (event,) = guarantee.events
         assert event.count == K
@@ -180,7 +181,7 @@ def test_noise_on_the_matrix_is_smaller_by_the_root_of_the_rows():
     X = np.tile([[1.0, 0.0]], (400, 1))
     with Private(np.eye(2)).open(epsilon=1.0, delta=1e-3) as session:
         matrix, entries = (
-            MirrorDescent(X, Softmax(5.0), 9, 0.1, noise_on=place).request(session, QUERY)
+            NoisyMirrorDescent(X, Softmax(5.0), 9, 0.1, noise_on=place).mechanism(session, QUERY)
             for place in ("matrix", "gradient")
         )
     assert entries.sensitivity == pytest.approx(20 * matrix.sensitivity)
@@ -190,7 +191,7 @@ def test_noise_on_the_matrix_is_smaller_by_the_root_of_the_rows():
 def test_printed_noise_is_the_papers_and_gives_less_than_it_claims():
     X, T = samples(n=30)
     K, m, mu = 100, len(X), 5.0
-    algorithm = MirrorDescent(X, Softmax(mu), K, 0.1, noise_on="gradient", average="all")
+    algorithm = NoisyMirrorDescent(X, Softmax(mu), K, 0.1, noise_on="gradient", average="all")
     _, guarantee = release(algorithm, T, epsilon=1.0, delta=1 / 8000, calibration="paper")
     (event,) = guarantee.events
     reach = Bounds.of(QUERY, X, 30).public
@@ -203,7 +204,7 @@ def test_printed_noise_is_the_papers_and_gives_less_than_it_claims():
 def test_the_mechanism_adds_what_the_event_says():
     """One step of size 1 on one row would show nothing; the entropic step shows every entry."""
     X = np.eye(2)
-    algorithm = MirrorDescent(X, Softmax(1.0), 2, 1.0, noise_on="gradient", average="half")
+    algorithm = NoisyMirrorDescent(X, Softmax(1.0), 2, 1.0, noise_on="gradient", average="half")
     drawn = []
     for seed in range(300):
         weights, guarantee = release(algorithm, [[0.7, 0.7]] * 50, seed=seed)
@@ -215,7 +216,7 @@ def test_the_mechanism_adds_what_the_event_says():
 
 def test_seeds_repeat_and_differ():
     X, T = samples()
-    algorithm = MirrorDescent(X, Softmax(5.0), 20, 0.1)
+    algorithm = NoisyMirrorDescent(X, Softmax(5.0), 20, 0.1)
     one, again, other = (release(algorithm, T, seed=s)[0] for s in (1, 1, 2))
     assert (one == again).all()
     assert not (one == other).all()
@@ -232,7 +233,7 @@ def test_seeds_repeat_and_differ():
     ],
 )
 def test_small_and_degenerate_samples(X, rows, geometry, noise_on):
-    algorithm = MirrorDescent(X, Softmax(5.0), 7, 0.5, geometry=geometry, noise_on=noise_on)
+    algorithm = NoisyMirrorDescent(X, Softmax(5.0), 7, 0.5, geometry=geometry, noise_on=noise_on)
     weights, _ = release(algorithm, rows)
     assert weights.sum() == pytest.approx(1.0)
     assert (weights >= 0).all()
@@ -254,7 +255,7 @@ def test_small_and_degenerate_samples(X, rows, geometry, noise_on):
 def test_bad_arguments_are_named(change, named):
     given = {"X": np.eye(2), "smoothing": Softmax(1.0), "steps": 3, "step_size": 0.1, **change}
     with pytest.raises(ValueError, match=named):
-        MirrorDescent(**given)
+        NoisyMirrorDescent(**given)
 
 
 def test_printed_noise_on_the_matrix_is_refused():
@@ -262,4 +263,6 @@ def test_printed_noise_on_the_matrix_is_refused():
         Private(np.eye(2)).open(epsilon=1.0, delta=1e-3) as session,
         pytest.raises(ValueError, match="noise_on='gradient'"),
     ):
-        MirrorDescent(np.eye(2), Softmax(1.0), 3, 0.1).request(session, QUERY, calibration="paper")
+        NoisyMirrorDescent(np.eye(2), Softmax(1.0), 3, 0.1).mechanism(
+            session, QUERY, calibration="paper"
+        )

@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.discrepancy.mirror_descent import gradient_spread
 from dpadapt.discrepancy.parameters import (
     PublicFacts,
     SingleStageConstants,
@@ -11,9 +10,11 @@ from dpadapt.discrepancy.parameters import (
     mirror_descent_parameters,
     norm_power,
     single_stage_parameters,
+    zcdp_rho,
 )
-from dpadapt.discrepancy.smoothing import Bounds, PNorm, Softmax
-from dpadapt.privacy import Cleaning, SecondMoment, gaussian_mu, zcdp_rho
+from dpadapt.discrepancy.queries import Bounds, gradient_spread
+from dpadapt.discrepancy.smoothing import PNorm, Softmax
+from dpadapt.privacy import Cleaning, SecondMoment, gaussian_mu
 
 QUERY = SecondMoment(Cleaning(radius=1.1))
 X = np.random.default_rng(0).normal(size=(300, 10)) / 4

@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpadapt.discrepancy.frank_wolfe import FrankWolfe, weighted_moment
-from dpadapt.discrepancy.mirror_descent import MirrorDescent
-from dpadapt.discrepancy.single_stage import AdaptationObjective, SingleStage, ball_least_squares
-from dpadapt.discrepancy.smoothing import Bounds, PNorm, Softmax
-from dpadapt.privacy import Cleaning, Private, SecondMoment, zcdp_rho
-from dpadapt.privacy.events import BoundedRangeEvent, GaussianEvent, PureEvent
+from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.discrepancy.matrices import weighted_moment
+from dpadapt.discrepancy.mirror_descent import NoisyMirrorDescent
+from dpadapt.discrepancy.parameters import zcdp_rho
+from dpadapt.discrepancy.queries import Bounds
+from dpadapt.discrepancy.single_stage import (
+    AdaptationObjective,
+    NoisySingleStage,
+    ball_least_squares,
+)
+from dpadapt.discrepancy.smoothing import PNorm, Softmax
+from dpadapt.privacy import Cleaning, Private, SecondMoment
+from dpadapt.privacy.accounting.events import BoundedRangeEvent, GaussianEvent, PureEvent
 
 QUERY = SecondMoment(Cleaning(radius=1.0))
 
@@ -36,7 +43,7 @@ def value(objective, q, w, target):
 def release(algorithm, rows, *, epsilon=1.0, delta=1e-3, seed=0, calibration="tight"):
     options = {"noise": "seeded", "random_state": seed}
     with Private(rows).open(epsilon=epsilon, delta=delta, **options) as session:
-        grants = session.plan(*algorithm.requests(session, QUERY, calibration=calibration))
+        grants = session.plan(**algorithm.mechanisms(session, QUERY, calibration=calibration))
         found = algorithm.release(
             session, grants, session.hide(QUERY), rng=np.random.default_rng(seed)
         )
@@ -69,7 +76,7 @@ def test_gradients_agree_with_central_differences():
 def test_without_noise_it_reaches_a_stationary_point(exact):
     X, y, T = samples()
     objective, target = objective_of(X, y), T.T @ T / len(T)
-    algorithm = SingleStage(objective, 3000, 0.004, exact=exact)
+    algorithm = NoisySingleStage(objective, 3000, 0.004, exact=exact)
     q, w = algorithm.minimise(target)
     start = value(objective, np.full(len(X), 1 / len(X)), np.zeros(3), target)
     assert algorithm._gap(q, w, target) < 0.1 * start
@@ -81,7 +88,7 @@ def test_without_noise_it_reaches_a_stationary_point(exact):
 def test_other_smoothing():
     X, y, T = samples()
     objective, target = AdaptationObjective(X, y, PNorm(3), 1.0), T.T @ T / len(T)
-    q, w = SingleStage(objective, 1500, 0.005).minimise(target)
+    q, w = NoisySingleStage(objective, 1500, 0.005).minimise(target)
     assert value(objective, q, w, target) < value(
         objective, np.full(len(X), 1 / len(X)), np.zeros(3), target
     )
@@ -90,7 +97,7 @@ def test_other_smoothing():
 @pytest.mark.parametrize("exact", [False, True])
 def test_private_run_with_a_huge_epsilon_is_the_run_without_noise(exact):
     X, y, T = samples()
-    algorithm = SingleStage(objective_of(X, y), 200, 0.02, exact=exact)
+    algorithm = NoisySingleStage(objective_of(X, y), 200, 0.02, exact=exact)
     (q, w), _ = release(algorithm, T, epsilon=1e6)
     wanted = value(algorithm.objective, *algorithm.minimise(T.T @ T / len(T)), T.T @ T / len(T))
     assert value(algorithm.objective, q, w, T.T @ T / len(T)) == pytest.approx(wanted, rel=0.02)
@@ -100,7 +107,7 @@ def test_steps_are_the_papers():
     """Both geometries move by eta; the slope in w is taken at the old weights."""
     X, y, T = samples()
     objective, target = objective_of(X, y, radius=2.0), T.T @ T / len(T)
-    algorithm = SingleStage(objective, 3, 0.25)
+    algorithm = NoisySingleStage(objective, 3, 0.25)
     path = list(
         algorithm.path(
             lambda scores: int(np.argmin(scores(target))), objective.coefficient_gradient
@@ -119,7 +126,7 @@ def test_steps_are_the_papers():
 def test_selected_iterate_is_on_the_path_and_has_a_small_gap():
     X, y, T = samples()
     target, K = T.T @ T / len(T), 60
-    algorithm = SingleStage(objective_of(X, y), K, 0.05, output="select")
+    algorithm = NoisySingleStage(objective_of(X, y), K, 0.05, output="select")
     path = list(
         algorithm.path(
             lambda scores: int(np.argmin(scores(target))), algorithm.objective.coefficient_gradient
@@ -138,11 +145,11 @@ def test_uniform_iterate_is_on_the_path():
     X, y, T = samples()
     target = T.T @ T / len(T)
     path = list(
-        SingleStage(objective_of(X, y), 20, 0.1).path(
+        NoisySingleStage(objective_of(X, y), 20, 0.1).path(
             lambda scores: int(np.argmin(scores(target))), objective_of(X, y).coefficient_gradient
         )
     )
-    algorithm = SingleStage(objective_of(X, y), 20, 0.1, output="uniform")
+    algorithm = NoisySingleStage(objective_of(X, y), 20, 0.1, output="uniform")
     places = set()
     for seed in range(12):
         q, _ = algorithm.minimise(target, rng=np.random.default_rng(seed))
@@ -157,7 +164,7 @@ def test_gaps_move_by_no_more_than_the_range_and_differences_by_twice():
     X, y, _ = samples(m=6)
     X = X / np.linalg.norm(X, axis=1, keepdims=True)
     n, worst, apart = 5, 0.0, 0.0
-    algorithm = SingleStage(objective_of(X, y, mu=3.0), 2, 0.5)
+    algorithm = NoisySingleStage(objective_of(X, y, mu=3.0), 2, 0.5)
     reach = algorithm.objective.range_sensitivity(QUERY, n)
     for _ in range(1500):
         rows = rng.normal(size=(n, 3))
@@ -179,13 +186,13 @@ def test_events_spend_the_budget_and_selection_costs_four_steps():
     X, y, T = samples()
     objective, K, n = objective_of(X, y, mu=5.0, radius=1.5), 40, len(T)
     R = 4 * 1.5**2 * Softmax(5.0).range_sensitivity(Bounds.of(QUERY, X, n))
-    _, plain = release(SingleStage(objective, K, 0.1), T)
+    _, plain = release(NoisySingleStage(objective, K, 0.1), T)
     (vertices,) = plain.events
     assert isinstance(vertices, BoundedRangeEvent)
     assert (vertices.count, vertices.sensitivity) == (K, pytest.approx(R))
     assert 0.999 < plain.epsilon <= 1.0
 
-    _, selected = release(SingleStage(objective, K, 0.1, output="select"), T)
+    _, selected = release(NoisySingleStage(objective, K, 0.1, output="select"), T)
     vertices, choice = selected.events
     assert choice.sensitivity == pytest.approx(2 * R)
     assert choice.scale == pytest.approx(vertices.scale)
@@ -201,7 +208,7 @@ def test_printed_noise_is_the_papers():
     tau = 8 * 1.5**2 * 5.0 * reach**2 / 30
     sigma = 4 * tau * math.sqrt(2 * K * math.log(1000)) / 2.0
     for output in ("last", "select"):
-        algorithm = SingleStage(objective, K, 0.1, output=output)
+        algorithm = NoisySingleStage(objective, K, 0.1, output=output)
         _, guarantee = release(algorithm, T, epsilon=2.0, calibration="paper")
         vertices = guarantee.events[0]
         assert isinstance(vertices, PureEvent)
@@ -238,14 +245,14 @@ class Pull:
 def test_any_objective_with_a_private_gradient_in_w():
     rows = np.tile([[1.0, 0.0]], (20_000, 1))
     for calibration in ("tight", "paper"):
-        algorithm = SingleStage(Pull(), 30, 0.2, output="select")
+        algorithm = NoisySingleStage(Pull(), 30, 0.2, output="select")
         (q, w), guarantee = release(algorithm, rows, epsilon=2.0, calibration=calibration)
         vertices, turns, choice = guarantee.events
         assert isinstance(turns, GaussianEvent)
         assert (turns.count, vertices.count, choice.count) == (30, 30, 1)
         assert choice.sensitivity == pytest.approx(2 * (1e-6 + 2 * turns.sensitivity))
     assert isinstance(vertices, PureEvent)
-    (q, w), guarantee = release(SingleStage(Pull(), 30, 0.2), rows, epsilon=2.0)
+    (q, w), guarantee = release(NoisySingleStage(Pull(), 30, 0.2), rows, epsilon=2.0)
     assert guarantee.epsilon <= 2.0
     assert w[0] < -0.9  # downhill
     assert q[0] > 0.9
@@ -256,21 +263,24 @@ def test_split_session_is_refused():
     X, y, T = samples()
     with Private(T).open(epsilon=1.0, delta=1e-3) as session:
         session.split(holdout=0.5)
-        for algorithm in (FrankWolfe(X, Softmax(1.0), 3), MirrorDescent(X, Softmax(1.0), 3, 0.1)):
+        for algorithm in (
+            NoisyFrankWolfe(X, Softmax(1.0), 3),
+            NoisyMirrorDescent(X, Softmax(1.0), 3, 0.1),
+        ):
             with pytest.raises(ValueError, match="split"):
-                algorithm.request(session, QUERY)
+                algorithm.mechanism(session, QUERY)
         with pytest.raises(ValueError, match="split"):
-            SingleStage(objective_of(X, y), 3, 0.1).requests(session, QUERY)
+            NoisySingleStage(objective_of(X, y), 3, 0.1).mechanisms(session, QUERY)
 
 
 def test_exact_update_is_refused_where_the_gradient_in_w_is_private():
     with pytest.raises(ValueError, match="exact"):
-        release(SingleStage(Pull(), 3, 0.2, exact=True), np.eye(2))
+        release(NoisySingleStage(Pull(), 3, 0.2, exact=True), np.eye(2))
 
 
 def test_seeds_repeat_and_differ():
     X, y, T = samples()
-    algorithm = SingleStage(objective_of(X, y), 15, 0.1)
+    algorithm = NoisySingleStage(objective_of(X, y), 15, 0.1)
     (one, _), (again, _), (other, _) = (release(algorithm, T, seed=s)[0] for s in (1, 1, 2))
     assert (one == again).all()
     assert not (one == other).all()
@@ -308,7 +318,7 @@ def test_ball_least_squares_without_any_information():
 def test_small_and_degenerate_samples(X, rows, output):
     objective = objective_of(X, np.ones(len(X)))
     for exact in (False, True):
-        algorithm = SingleStage(objective, 6, 0.3, output=output, exact=exact)
+        algorithm = NoisySingleStage(objective, 6, 0.3, output=output, exact=exact)
         (q, w), _ = release(algorithm, rows)
         assert q.sum() == pytest.approx(1.0)
         assert np.linalg.norm(w) <= 1 + 1e-9
@@ -327,7 +337,7 @@ def test_bad_arguments_are_named(change, named):
     X, y, _ = samples()
     given = {"objective": objective_of(X, y), "steps": 3, "step_size": 0.1, **change}
     with pytest.raises(ValueError, match=named):
-        SingleStage(**given)
+        NoisySingleStage(**given)
 
 
 @pytest.mark.parametrize("radius", [0, -1.0, math.inf])

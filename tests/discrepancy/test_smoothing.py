@@ -3,7 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.discrepancy.smoothing import Bounds, OneSidedSoftmax, PNorm, Softmax, row_scores
+from dpadapt.discrepancy.matrices import row_scores
+from dpadapt.discrepancy.queries import Bounds
+from dpadapt.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
 from dpadapt.privacy import Cleaning, SecondMoment
 
 SHARP = [1.0, 30.0, 300.0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpadapt.discrepancy import minimise_discrepancy
-from dpadapt.discrepancy.frank_wolfe import weighted_moment
+from dpadapt.discrepancy.matrices import weighted_moment
 from dpadapt.discrepancy.second_stage import weighted_ridge
 from dpadapt.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.discrepancy.variable_projection import SingleStageProblem, variable_projection

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.discrepancy.selection import choose_weights, weights_request
-from dpadapt.privacy import Cleaning, SecondMoment
+from dpadapt.discrepancy.selection import choose_weights, weights_choice
+from dpadapt.privacy import Cleaning, SecondMoment, SymmetricGaussian
 
 QUERY = SecondMoment(Cleaning(radius=1.0))
 
@@ -44,7 +44,7 @@ def test_what_is_asked_for_is_what_a_replaced_row_attains():
         moved.append([norm(moment - X.T @ np.diag(q) @ X) for q in candidates])
     with Private(np.zeros((10, 1))).open(epsilon=1.0, delta=1e-6) as session:
         session.split(holdout=0.5)
-        asked = weights_request(session, QUERY, X).sensitivity
+        asked = weights_choice(session, QUERY, X).sensitivity
     attained = abs(np.subtract(*np.subtract(*moved)))
     assert attained <= asked <= attained * (1 + 1e-6)
 
@@ -57,10 +57,12 @@ def run(epsilon=1.0, seed=0, holdout=0.5, candidates=None):
     with private.open(epsilon=epsilon, delta=1e-6, noise="seeded", random_state=seed) as session:
         session.split(holdout=holdout)
         train = session.hide(QUERY, "train")
-        grants = session.plan(train=[train.request()], holdout=[weights_request(session, QUERY, X)])
-        session.symmetric_gaussian(grants[0], train)
+        grants = session.plan(
+            moment=SymmetricGaussian.of(train), choice=weights_choice(session, QUERY, X)
+        )
+        session.release(grants.moment, train)
         moment = session.hide(QUERY, "holdout")
-        return choose_weights(session, grants[1], moment, X, candidates), session.guarantee
+        return choose_weights(session, grants.choice, moment, X, candidates), session.guarantee
 
 
 def test_the_best_match_is_chosen_at_no_more_than_the_budget():
@@ -78,6 +80,6 @@ def test_bad_input_is_named():
     private = Private([[1.0, 0.0]] * 10)
     session = private.open(epsilon=1.0, delta=1e-6)
     with pytest.raises(ValueError, match="session must be split"):
-        weights_request(session, QUERY, np.eye(2))
+        weights_choice(session, QUERY, np.eye(2))
     with pytest.raises(ValueError, match="candidates"):
         run(candidates=[])

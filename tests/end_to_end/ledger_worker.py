@@ -24,13 +24,13 @@ import time
 from collections import Counter
 from multiprocessing.synchronize import Barrier
 
-from dpadapt.privacy import _ledger_tables as tables
 from dpadapt.privacy import compose_epsilon
-from dpadapt.privacy._ledger_records import encode
-from dpadapt.privacy._ledger_sqlite import SqliteStore
-from dpadapt.privacy.errors import BudgetExceeded
-from dpadapt.privacy.events import GaussianEvent
-from dpadapt.privacy.ledger import Account, Ledger
+from dpadapt.privacy.accounting.events import GaussianEvent
+from dpadapt.privacy.core.errors import BudgetExceeded
+from dpadapt.privacy.ledger import tables as tables
+from dpadapt.privacy.ledger.ledger import Account, Ledger
+from dpadapt.privacy.ledger.records import encode
+from dpadapt.privacy.ledger.sqlite import SqliteStore
 
 CHECKED: Barrier  # of all processes of a race
 

@@ -41,13 +41,13 @@ def test_fuzzed_command_lines_and_files():
 
 
 LEAK = """
-import dpadapt._commands.fit as fit
-def telling(path):
+import dpadapt.cli.fit as fit
+def telling(path, *others, **how):
     raise ValueError(f"{path} could not be read: {path.read_bytes()[:400]!r}")
 fit.open_private = telling
 """
 RAISE = """
-import dpadapt._commands.screens as screens
+import dpadapt.cli.screens as screens
 def failing(text):
     raise RuntimeError(text)
 screens._fail = failing

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpadapt.privacy.ledger import Ledger
+from dpadapt.privacy.ledger.ledger import Ledger
 
 WORKER = Path(__file__).with_name("ledger_worker.py")
 

@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import pytest
 
-from contracts.kinds import PAIRS, cells_of_all_types, labels_of_type
 from dpadapt import Agents, HybridTilt, Private, SubsampleTestReweigh
+from dpadapt.hybrid import BitTest, NotCertified, TightSchedule
 from dpadapt.hybrid.gradient_learner import GradientLearner
-from dpadapt.hybrid.str_estimator import NotCertified
+from dpadapt.testing.kinds import PAIRS, cells_of_all_types, labels_of_type
 
 SEEDED = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 MODELS = {
@@ -18,9 +18,8 @@ MODELS = {
         **SEEDED,
         agent_epsilon=2.0,
         learner=GradientLearner(steps=5),
-        rounds=2,
-        batch=300,
-        kappa=0.3,
+        schedule=TightSchedule(kappa=0.3, rounds=2),
+        test=BitTest(batch=300),
     ),
     "tilt": lambda: HybridTilt(**SEEDED, agent_epsilon=2.0),
 }

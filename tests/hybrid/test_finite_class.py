@@ -7,66 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpadapt.hybrid.finite_class import (
-    ClassLosses,
-    FiniteClassLearner,
-    RuleList,
-    sparse_separators,
-)
-from dpadapt.hybrid.learners import Task
+from dpadapt.hybrid.finite_class import FiniteClassLearner, RuleList, sparse_separators
+from dpadapt.hybrid.learners import LearningTask, WeightedRows
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.privacy import Private
-from dpadapt.privacy.events import BoundedRangeEvent
-from dpadapt.privacy.weights import log_cap, projected
+from dpadapt.privacy import Private, RowWeights, reweigh
+from dpadapt.privacy.accounting.events import BoundedRangeEvent
 
 
 def task_for(n, d):
-    return Task(n, d, LinearRule("linear", np.zeros(d), np.ones(d), np.zeros(d + 1), (0, 1)))
+    return LearningTask(
+        n, d, LinearRule("linear", np.zeros(d), np.ones(d), np.zeros(d + 1), (0, 1))
+    )
 
 
-def mu_of(log_weights, density):
-    kept = projected(log_weights, log_cap(log_weights, density))
-    return kept / (density * len(log_weights))
-
-
-# Sensitivity -------------------------------------------------------------------------------------
-
-
-def test_range_sensitivity_on_random_neighbours():
-    """Row and weight of one record change; differences of scores move by 2 q at most."""
-    rng = np.random.default_rng(0)
-    nearest = 0.0
-    for turn in range(600):
-        n, d, density = rng.integers(4, 12), 2, rng.uniform(0.3, 1)
-        task, separators = task_for(int(n), d), sparse_separators(d, 1, thresholds=(-0.5, 0.5))
-        query = ClassLosses(separators, separators.cleaning(task))
-        X, y = rng.normal(size=(n, d)), rng.choice([0.0, 1.0], n)
-        logs = rng.normal(size=n) * rng.choice([0.0, 1.0, 3.0])
-        other, labels, moved = X.copy(), y.copy(), logs.copy()
-        if turn % 2:  # the worst: the heaviest row, on which opposite hypotheses err
-            logs[0] = moved[0] = 10.0
-            X[0], other[0] = (3.0, 3.0), (-3.0, -3.0)
-        else:
-            other[0], labels[0] = 3 * rng.normal(size=d), rng.choice([0.0, 1.0])
-            moved[0] = rng.normal() * 3
-
-        first, second = (
-            query.weighted_block(*query.cleaning(*rows), mu_of(weights, density))
-            for rows, weights in (((X, y), logs), ((other, labels), moved))
-        )
-        change = first - second
-        bound = query.range_sensitivity(float(density), int(n))
-        assert np.ptp(change) <= bound
-        assert np.linalg.norm(change) <= 2 * query.magnitude / (density * n) * (1 + 1e-9)
-        nearest = max(nearest, np.ptp(change) / bound)
-    assert nearest > 0.999  # so half of it would be seen to be wrong
-
-
-def test_sensitivity_is_that_of_the_request():
+def test_sensitivity_is_that_of_the_plan():
     task = task_for(1000, 5)
     learner = FiniteClassLearner(sparse_separators(5, 2))
-    requests = learner.requests(task, [1.0, 0.25])
-    found = [request.sensitivity for request in requests]
+    found = [each.sensitivity for each in learner.planned(task, [1.0, 0.25])]
     assert found == pytest.approx([2 / 1000, 2 / 250], rel=1e-6)
     assert all(more > least for more, least in zip(found, (2 / 1000, 2 / 250), strict=True))
 
@@ -124,8 +81,9 @@ def learn(X, y, epsilon, learner, seed=0, density=1.0):
     with Private(X, y).open(
         epsilon=epsilon, delta=1e-6, noise="seeded", random_state=seed
     ) as session:
-        grants = session.plan(*learner.requests(task, [density]))
-        rule = learner.learn(task, session, grants, session.weigh(), density)
+        grants = session.plan(choice=learner.mechanism(task, density))
+        rows = WeightedRows(task, session, RowWeights(session), density, grants.choice)
+        rule = learner.learn(rows)
     return rule, session.guarantee
 
 
@@ -149,13 +107,13 @@ def test_a_choice_follows_the_exponential_law():
     learner, task = FiniteClassLearner(rules), task_for(40, 1)
     X = np.linspace(-2, 2, 40)[:, None]
     y = (X[:, 0] > 0).astype(float)
-    (request,) = learner.requests(task, [1.0])
-    scale, counts = 2 * request.sensitivity, np.zeros(3)
+    choice = learner.mechanism(task, 1.0)
+    scale, counts = 2 * choice.sensitivity, np.zeros(3)
     with Private(X, y).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
-        grants = session.plan(replace(request, count=turns, printed=scale))
-        weights = session.weigh()
+        grants = session.plan(choice=replace(choice, count=turns, printed=scale))
+        rows = WeightedRows(task, session, RowWeights(session), 1.0, grants.choice)
         for _ in range(turns):
-            rule = learner.learn(task, session, grants, weights, 1.0)
+            rule = learner.learn(rows)
             counts[cuts.index(-rule.coefficients[-1])] += 1
     scores = np.array([np.mean((X[:, 0] > cut) != y) for cut in cuts])
 
@@ -175,11 +133,11 @@ def test_weights_move_the_choice():
     rules = [LinearRule("linear", [0.0], [1.0], [0.0, side], (0, 1)) for side in (-1.0, 1.0)]
     learner, task = FiniteClassLearner(rules), task_for(3000, 1)
     with Private(X, y).open(epsilon=5.0, delta=1e-6) as session:
-        request = replace(learner.requests(task, [0.2])[0], count=2)
-        grants, weights = session.plan(request), session.weigh()
-        before = learner.learn(task, session, grants, weights, 1.0)
-        session.reweigh(weights, lambda X, y: (y > 0) * 1.0, task.rows, 10.0)
-        after = learner.learn(task, session, grants, weights, 0.2)
+        grants = session.plan(choice=replace(learner.mechanism(task, 0.2), count=2))
+        weights = RowWeights(session)
+        before = learner.learn(WeightedRows(task, session, weights, 1.0, grants.choice))
+        reweigh(weights, lambda X, y: (y > 0) * 1.0, task.rows, 10.0)
+        after = learner.learn(WeightedRows(task, session, weights, 0.2, grants.choice))
     assert (before.coefficients[-1], after.coefficients[-1]) == (-1.0, 1.0)
 
 
@@ -194,4 +152,4 @@ def test_bad_classes_are_refused():
         with pytest.raises(ValueError, match="finite numbers"):
             sparse_separators(3, 1, **bad)
     with pytest.raises(ValueError, match="4 features"):
-        FiniteClassLearner(sparse_separators(4, 1)).requests(task_for(10, 5), [1.0])
+        FiniteClassLearner(sparse_separators(4, 1)).mechanism(task_for(10, 5), 1.0)

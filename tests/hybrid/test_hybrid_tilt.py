@@ -10,15 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from baselines.baseline_contracts import ClassificationContract
-from contracts import Refusing, paid_by, planned, releases, taped
 from dpadapt import BudgetExceeded, Private
-from dpadapt.hybrid.estimator import HybridTilt
-from dpadapt.hybrid.str_estimator import NotCertified
-from dpadapt.privacy.agents import Agents, NotEnoughAgents
-from independent_accountant import recompute_epsilon
+from dpadapt.hybrid.certificate import NotCertified
+from dpadapt.hybrid.hybrid_tilt import HybridTilt
+from dpadapt.privacy.local.agents import Agents, NotEnoughAgents
+from dpadapt.testing import Facts, Subject
+from dpadapt.testing.independent_accountant import recompute_epsilon
+from dpadapt.testing.ledgers import Refusing
+from dpadapt.testing.tape import paid_by, planned, releases, taped
 from reproduce.hybrid.data import draw_setting
-from reweighting.reweighting_contracts import thin
 
 SEEDED = {"noise": "seeded", "random_state": 0}
 
@@ -32,46 +32,18 @@ def people(n=3000, seed=3, move=0.5):
     return X, label(X)
 
 
-class WithAgents(HybridTilt):
-    """Fitted with agents of its own, always the same ones."""
-
-    def fit(self, X=None, y=None, *, private=None):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotCertified)
-            rows = isinstance(private, Private) and private.n_rows
-            agents = Agents(*people()) if rows else None  # else they alone would be learned from
-            return super().fit(X, y, private=private, agents=agents)
-
-
-class TestContract(ClassificationContract):
-    """Without agents: the curator alone."""
-
-    def make(self, **params):
-        return HybridTilt(
-            **{"epsilon": 1.0, "delta": 1e-6, "agent_epsilon": 1.0, **SEEDED, **params}
-        )
-
-
-class TestContractWithAgents(thin(ClassificationContract)):
-    def make(self, **params):
-        return WithAgents(
-            **{"epsilon": 1.0, "delta": 1e-6, "agent_epsilon": 2.0, **SEEDED, **params}
-        )
-
-    def test_noise_is_the_noise_of_the_events(self):
-        """All that the curator charged for is drawn; the rest are directions of agents."""
-        with taped() as tape:
-            events = self.fit(self.make(), self.private()).guarantee_.events
-        drawn = releases(tape)
-        theirs = [draw for draw in drawn if not paid_by(draw, events)]
-        assert all(draw.scale == 1.0 and not draw.value.any() for draw in theirs)
-        for plan in planned(events):
-            same = [draw for draw in drawn if plan in paid_by(draw, events)]
-            assert len(same) == plan.count
-
-    @pytest.mark.slow
-    def test_noise_has_the_scale_that_it_claims(self):
-        super().test_noise_has_the_scale_that_it_claims()
+def test_noise_is_the_noise_of_the_events_with_agents():
+    """All that the curator charged for is drawn; the rest are directions of agents."""
+    made = Subject(HybridTilt(epsilon=1.0, delta=1e-6, agent_epsilon=2.0), Facts(labels=True))
+    with taped() as tape, warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)
+        model = made.make().fit(*made.public(), private=made.private(), agents=Agents(*people()))
+    events, drawn = model.guarantee_.events, releases(tape)
+    theirs = [draw for draw in drawn if not paid_by(draw, events)]
+    assert all(draw.scale == 1.0 and not draw.value.any() for draw in theirs)
+    for plan in planned(events):
+        same = [draw for draw in drawn if plan in paid_by(draw, events)]
+        assert len(same) == plan.count
 
 
 # settings

@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator
 
 from dpadapt import Private
 from dpadapt.hybrid.estimator_learner import EstimatorLearner
-from dpadapt.hybrid.gradient_learner import GradientLearner, WeightedSlope
-from dpadapt.hybrid.learners import Task
+from dpadapt.hybrid.gradient_learner import GradientLearner
+from dpadapt.hybrid.learners import LearningTask, WeightedRows
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.hybrid.sgd_learner import SGDLearner
 from dpadapt.mixing import NoisyGDClassifier
-from dpadapt.privacy import PrivacyError
-from dpadapt.privacy.weights import log_cap, projected
+from dpadapt.privacy import PrivacyError, RowWeights, reweigh
+from dpadapt.privacy.statistics.weights import log_cap, projected
 
 
 def blank(d=2, features="linear"):
@@ -33,20 +33,20 @@ def sample(n=500, d=2, seed=0):
 
 def learn(learner, X, y, *, density=1.0, epsilon=1.0, seed=0, heavy=None, n_rounds=1):
     """One round, some rows heavier than others."""
-    task = Task(len(X), X.shape[1], blank(X.shape[1]))
+    task = LearningTask(len(X), X.shape[1], blank(X.shape[1]))
     with Private(X, y).open(epsilon=epsilon, delta=1e-6, noise="seeded", random_state=seed) as s:
-        (grant,) = s.plan(*learner.requests(task, [density]))
-        weights = s.weigh()
+        grant = s.plan(round=learner.mechanism(task, density)).round
+        weights = RowWeights(s)
         if heavy is not None:
-            s.reweigh(weights, lambda Z, labels: (Z[:, 0] > 0) * 1.0, task.rows, heavy)
-        return learner.learn(task, s, (grant,), weights, density), grant
+            reweigh(weights, lambda Z, labels: (Z[:, 0] > 0) * 1.0, task.rows, heavy)
+        return learner.learn(WeightedRows(task, s, weights, density, grant)), grant
 
 
 # rows
 
 
 def test_rows_come_signed_and_embedded():
-    task = Task(4, 2, blank())
+    task = LearningTask(4, 2, blank())
     X = np.array([[3.0, 4.0], [np.nan, 1.0], [np.inf, 0.0], [1e200, 0.0]])
     for rows in (task.rows, task.embedded):
         Z, y = rows(X, np.array([0.0, 1.0, np.nan, 7.0]))
@@ -55,57 +55,6 @@ def test_rows_come_signed_and_embedded():
     assert np.linalg.norm(task.embedded(X, None)[0], axis=1).max() <= 1
     np.testing.assert_array_equal(task.rows(X[:1], None)[0], X[:1])
     assert task.embedded is task.embedded  # by identity a session knows rows that it has kept
-
-
-# the weighted gradient
-
-
-def test_the_gradient_is_the_gradient():
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(40, 3)) / 4
-    y, mu = rng.choice([-1.0, 1.0], 40), rng.random(40)
-    v = rng.normal(size=3)
-    query = WeightedSlope(Task(40, 2, blank()).embedded, v)
-    loss = lambda v: np.sum(mu * np.logaddexp(0, -y * (Z @ v)))  # noqa: E731
-    steps = np.eye(3) * 1e-6
-    slopes = [(loss(v + e) - loss(v - e)) / 2e-6 for e in steps]
-    np.testing.assert_allclose(query.weighted_block(Z, y, mu), slopes, rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(query.block(Z, y), query.weighted_block(Z, y, np.ones(40)))
-    np.testing.assert_array_equal(query.weighted_block(Z, 0 * y, mu), 0)
-    np.testing.assert_array_equal(query.weighted_block(Z, None, mu), 0)
-
-
-def weighted_pair(n, rng, v, rows):
-    """Weighted gradients of two samples that differ in the first row and in its weight."""
-    density = rng.uniform(1 / n, 1)
-    query = WeightedSlope(Task(n, len(v) - 1, blank(len(v) - 1)).embedded, v)
-    Z = rng.normal(size=(n, len(v)))
-    Z /= np.maximum(1, np.linalg.norm(Z, axis=1))[:, None]
-    y, log, found = rng.choice([-1.0, 0.0, 1.0], n), rng.exponential(2, n), []
-    for z, label, weight in rows:
-        Z[0], y[0], log[0] = z, label, weight
-        mu = projected(log, log_cap(log, density)) / (density * n)
-        found.append(query.weighted_block(Z, y, mu))
-    return np.linalg.norm(found[0] - found[1]) * density * n / 2
-
-
-def test_no_neighbour_moves_the_gradient_beyond_its_sensitivity():
-    rng, worst = np.random.default_rng(1), 0.0
-    for _ in range(2000):
-        v = rng.normal(size=3) * 10.0 ** rng.integers(-1, 4)
-        rows = []
-        for _ in range(2):
-            z = rng.normal(size=3)
-            rows.append((z / np.linalg.norm(z), rng.choice([-1.0, 1.0]), rng.exponential(4)))
-        worst = max(worst, weighted_pair(12, rng, v, rows))
-    assert 0.7 < worst <= 1 + 1e-9
-
-
-def test_the_sensitivity_is_attained():
-    """Rows on the wrong side of a large v, almost orthogonal to it, and opposite to each other."""
-    v, a = np.array([1e4, 0.0, 0.0]), 0.003
-    rows = [(np.array([-a, side * math.sqrt(1 - a * a), 0.0]), 1.0, 500.0) for side in (1, -1)]
-    assert weighted_pair(12, np.random.default_rng(0), v, rows) == pytest.approx(1, abs=1e-4)
 
 
 # full-batch descent
@@ -131,11 +80,11 @@ def test_gradient_descent_is_the_one_it_says():
 
 
 def test_gradient_noise_is_what_was_paid_for():
-    learner, task = GradientLearner(steps=5), Task(1000, 2, blank())
-    (request,) = learner.requests(task, [0.25])
-    assert request.count == 5
-    assert request.sensitivity == pytest.approx(2 / 250, rel=1e-6)
-    assert request.sensitivity >= 2 / 250
+    learner, task = GradientLearner(steps=5), LearningTask(1000, 2, blank())
+    planned = learner.mechanism(task, 0.25)
+    assert planned.count == 5
+    assert planned.sensitivity == pytest.approx(2 / 250, rel=1e-6)
+    assert planned.sensitivity >= 2 / 250
 
 
 # one drawn row a step (Algorithm 3)
@@ -198,11 +147,12 @@ def test_sgd_noise_has_the_scale_that_it_claims():
     assert not plausible(sgd_noise(0.7)), "noise that is too small would not be noticed"
 
 
+@pytest.mark.slow
 def test_sgd_learns_and_its_budget_is_certified():
     X, y = sample(20_000)
     learner = SGDLearner(steps=20_000)
     rule, grant = learn(learner, X, y, density=0.5, heavy=0.6)
-    assert grant.request.rate == pytest.approx(1 / 10_000, rel=1e-3)
+    assert grant.mechanism.rate == pytest.approx(1 / 10_000, rel=1e-3)
     assert np.mean(rule.predict(X) != y) < 0.1
 
 
@@ -240,7 +190,7 @@ def test_estimators_are_fitted_to_draws_with_the_epsilon_that_was_solved_for():
     learner = EstimatorLearner(Spy(**noisy().get_params()), draws=300)
     rule, grant = learn(learner, X, y, density=0.5)
     ((epsilon, delta, rows, _),) = seen
-    assert (delta, rows, grant.request.draws) == (1e-8, 300, 300)
+    assert (delta, rows, grant.mechanism.draws) == (1e-8, 300, 300)
     assert epsilon == min(grant.epsilon, 20.0)
     assert epsilon > 1.0  # amplified: a draw is one row in ten thousand
     assert np.mean(rule.predict_sign(X) == 2 * y - 1) > 0.8
@@ -271,13 +221,13 @@ def test_an_estimator_that_fails_tells_nothing():
 def test_rounds_have_noise_of_their_own():
     X, y = sample(5000)
     learner, rules = EstimatorLearner(noisy(), draws=300), []
-    task = Task(len(X), 2, blank())
+    task = LearningTask(len(X), 2, blank())
     with Private(X, y).open(epsilon=5.0, delta=1e-6, noise="seeded", random_state=0) as session:
-        grants = session.plan(*learner.requests(task, [1.0, 0.9]))
-        weights = session.weigh()
-        for grant, density in zip(grants, (1.0, 0.9), strict=True):
-            rules.append(learner.learn(task, session, (grant,), weights, density))
-            session.reweigh(weights, lambda Z, labels: np.zeros(len(Z)), task.rows, 0.1)
+        grants = session.plan(rounds=learner.planned(task, [1.0, 0.9]))
+        weights = RowWeights(session)
+        for grant, density in zip(grants.rounds, (1.0, 0.9), strict=True):
+            rules.append(learner.learn(WeightedRows(task, session, weights, density, grant)))
+            reweigh(weights, lambda Z, labels: np.zeros(len(Z)), task.rows, 0.1)
     seeds = [rule.function.model.random_state for rule in rules]
     assert seeds == [0, 1]
 
@@ -294,10 +244,11 @@ def test_a_public_sample_is_handed_on_in_the_same_units():
     public = (np.array([[2.0, 4.0], [0.0, 0.0]]), ["yes", "no"])
     learner = EstimatorLearner(Spy(**noisy().get_params()), draws=200, public=public)
     rule = LinearRule("linear", np.ones(2), np.full(2, 2.0), np.zeros(3), ("no", "yes"))
-    task = Task(len(X), 2, rule)
+    task = LearningTask(len(X), 2, rule)
     with Private(X, y).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
-        grants = session.plan(*learner.requests(task, [1.0]))
-        found = learner.learn(task, session, grants, session.weigh(), 1.0)
+        grants = session.plan(round=learner.mechanism(task, 1.0))
+        rows = WeightedRows(task, session, RowWeights(session), 1.0, grants.round)
+        found = learner.learn(rows)
     np.testing.assert_allclose(given[0][0], [[0.5, 1.5], [-0.5, -0.5]])
     np.testing.assert_array_equal(given[0][1], [1, 0])
     assert set(found.function(X)) <= {"no", "yes"}
@@ -330,4 +281,4 @@ def test_bad_arguments_are_named(make, name):
 @pytest.mark.parametrize("learner", [GradientLearner(), SGDLearner(), EstimatorLearner(noisy(), 5)])
 def test_less_than_one_row_is_refused(learner):
     with pytest.raises(ValueError, match="less than one row"):
-        learner.requests(Task(10, 2, blank()), [0.05])
+        learner.mechanism(LearningTask(10, 2, blank()), 0.05)

@@ -6,16 +6,25 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.hybrid.learners import Task
-from dpadapt.hybrid.parity import ParityLearner, ParityRows, ParityRule, parity_rows
+from dpadapt.hybrid.learners import LearningTask, WeightedRows
+from dpadapt.hybrid.parity import ParityLearner, ParityRows, parity_rows
+from dpadapt.hybrid.parity_rule import ParityRule
 from dpadapt.hybrid.questions import Mistake
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.privacy import Private
-from dpadapt.privacy.parity import parity_masks
+from dpadapt.privacy import Private, RowWeights
+from dpadapt.privacy.mechanisms.parity import parity_masks
 
 
 def task_for(n, d, classes=(0, 1)):
-    return Task(n, d, LinearRule("linear", np.zeros(d), np.ones(d), np.zeros(d + 1), classes))
+    return LearningTask(
+        n, d, LinearRule("linear", np.zeros(d), np.ones(d), np.zeros(d + 1), classes)
+    )
+
+
+def rows_of(learner, task, session):
+    """All rows, of equal weight, and the grant of the one round."""
+    grants = session.plan(rounds=learner.planned(task, [1.0]))
+    return WeightedRows(task, session, RowWeights(session), 1.0, grants.rounds[0])
 
 
 def skewed(n, d, chance, seed):
@@ -37,8 +46,7 @@ def test_64_bits_in_one_round_from_a_skewed_source():
     private, learner = Private(X, y), ParityLearner(beta=beta)
     task = task_for(sizes.total, d)
     with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
-        grants = session.plan(*learner.requests(task, [1.0]))
-        rules = learner.candidates(task, session, grants[0])
+        rules = learner.candidates(rows_of(learner, task, session))
     assert [rule.mask for rule in rules] == [secret]
     assert session.guarantee.epsilon == pytest.approx(1.0, rel=1e-3)
     assert session.guarantee.epsilon <= 1.0
@@ -65,8 +73,7 @@ def test_learn_returns_the_most_frequent_mask():
     X, y, secret = skewed(20_000, 10, 0.4, 3)
     learner, task = ParityLearner(), task_for(20_000, 10, ("no", "yes"))
     with Private(X, y).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=1) as session:
-        grants = session.plan(*learner.requests(task, [1.0]))
-        rule = learner.learn(task, session, grants, session.weigh(), 1.0)
+        rule = learner.learn(rows_of(learner, task, session))
     assert rule.mask == secret
     assert set(rule.predict(X[:50].astype(float)).tolist()) <= {"no", "yes"}
 
@@ -76,14 +83,13 @@ def test_noisy_labels_leave_nothing_and_that_is_no_error():
     X, y = rng.integers(0, 2, (5000, 6)), rng.integers(0, 2, 5000)
     learner, task = ParityLearner(), task_for(5000, 6)
     with Private(X, y).open(epsilon=2.0, delta=1e-6) as session:
-        (grant,) = session.plan(*learner.requests(task, [1.0]))
-        (rule,) = learner.candidates(task, session, grant)
+        (rule,) = learner.candidates(rows_of(learner, task, session))
     assert rule.mask == (0,) * 6
 
 
 def test_more_rounds_are_refused():
     with pytest.raises(ValueError, match="one round"):
-        ParityLearner().requests(task_for(100, 3), [1.0, 0.5])
+        ParityLearner().planned(task_for(100, 3), [1.0, 0.5])
 
 
 # Sizes -------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from dpadapt.hybrid.protocol import (
 )
 from dpadapt.hybrid.questions import Below, Mistake, Slope, question_from_dict
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.privacy.randomisers import BallResponse
+from dpadapt.privacy.local.randomisers import BallResponse
 
 RULE = LinearRule("linear", np.zeros(2), np.ones(2), np.array([1.0, 0.0, 0.0]), ("no", "yes"))
 LINE = Below([1], [2.0]).request(0, agent=5, epsilon=1.0)
@@ -194,6 +194,7 @@ def races(folder, rounds, processes, answer):
 SLOPE = Slope(RULE).request(0, 5, 1.0)
 
 
+@pytest.mark.slow
 def test_racing_processes_give_one_answer(tmp_path):
     assert races(tmp_path, 6, 12, Device.answer) == [1] * 6
 

@@ -16,8 +16,9 @@ from dpadapt.hybrid.sample_sizes import (
     sizes_of_algorithm_4,
 )
 from dpadapt.privacy import compose_epsilon
-from dpadapt.privacy.events import DrawsEvent, OneDrawGaussianEvent
-from dpadapt.privacy.randomisers import BinaryResponse
+from dpadapt.privacy.local.randomisers import BinaryResponse
+from dpadapt.privacy.mechanisms.draws import DrawsEvent
+from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 
 EXCESS = 0.1**4 / (0.07**2 * (2 * 0.1**2 - 0.07**2))  # chi^2 + 1 of the paper's private setting
 SETTING = {"alpha": 0.08, "beta": 1e-6, "epsilon": 0.5, "delta": 1e-4, "chi2": EXCESS - 1}

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.hybrid.estimator import HybridTilt
+from dpadapt.hybrid.certificate import NotCertified
+from dpadapt.hybrid.hybrid_tilt import HybridTilt
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.hybrid.str_estimator import NotCertified
-from dpadapt.hybrid.tilt import Columns
-from dpadapt.hybrid.tilt_plan import AgentShares
-from dpadapt.hybrid.tilt_ratio import Law, Ratio
-from dpadapt.hybrid.tilt_source import marginal_requests, release_marginals
-from dpadapt.hybrid.tilt_target import ask_agreements, ask_shape, ask_shift
-from dpadapt.hybrid.tilt_trials import Candidate, Trials
-from dpadapt.privacy.agents import Agents
-from dpadapt.privacy.replies import Estimate
+from dpadapt.hybrid.tilt.algorithm import Columns
+from dpadapt.hybrid.tilt.plan import AgentShares
+from dpadapt.hybrid.tilt.ratio import Law, Ratio
+from dpadapt.hybrid.tilt.source import marginal_mechanisms, release_marginals
+from dpadapt.hybrid.tilt.target import ask_agreements, ask_shape, ask_shift
+from dpadapt.hybrid.tilt.trials import Candidate, Trials
+from dpadapt.privacy.local.agents import Agents
+from dpadapt.privacy.local.replies import Estimate
 
 SEEDED = {"noise": "seeded", "random_state": 0}
 N = 30_000
@@ -29,7 +29,7 @@ def released(X, epsilon=2.0, seed=0):
     private = Private(np.asarray(X, dtype=float))
     width = private.n_columns
     with private.open(epsilon=epsilon, delta=1e-6, noise="seeded", random_state=seed) as session:
-        grants = session.plan(*marginal_requests(session, share=0.1))
+        grants = session.plan(**marginal_mechanisms(session, share=0.1))
         return release_marginals(session, grants, np.zeros(width), np.ones(width))
 
 

@@ -9,17 +9,17 @@ import pytest
 from scipy import stats
 
 from dpadapt import Private
+from dpadapt.hybrid.queries import TiltedRows
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.hybrid.tilt import Columns, tilt_requests
-from dpadapt.hybrid.tilt_descent import descend, refine
-from dpadapt.hybrid.tilt_laws import Located, _correlations
-from dpadapt.hybrid.tilt_plan import AgentShares, agents_required
-from dpadapt.hybrid.tilt_queries import TiltedRows
-from dpadapt.hybrid.tilt_ratio import Cap, Law, Ratio, correlation_matrix, orthant_correlation
-from dpadapt.hybrid.tilt_source import marginal_requests, release_marginals
-from dpadapt.hybrid.tilt_target import Shift, ask_agreements, ask_shape, ask_shift
-from dpadapt.privacy.agents import Agents
-from dpadapt.privacy.calibration import gaussian_mu
+from dpadapt.hybrid.tilt.algorithm import Columns, tilt_mechanisms
+from dpadapt.hybrid.tilt.descent import refine, tilted_descent
+from dpadapt.hybrid.tilt.laws import Located, _correlations
+from dpadapt.hybrid.tilt.plan import AgentShares, agents_required
+from dpadapt.hybrid.tilt.ratio import Cap, Law, Ratio, correlation_matrix, orthant_correlation
+from dpadapt.hybrid.tilt.source import marginal_mechanisms, release_marginals
+from dpadapt.hybrid.tilt.target import Shift, ask_agreements, ask_shape, ask_shift
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.local.agents import Agents
 
 SEEDED = {"noise": "seeded", "random_state": 0}
 
@@ -220,7 +220,7 @@ def test_the_shares_add_up_to_the_budget(width, agents, epsilon, delta):
     with Private(np.zeros((100, width)), np.zeros(100)).open(
         epsilon=epsilon, delta=delta
     ) as session:
-        session.plan(*tilt_requests(session, columns, agents=agents))
+        session.plan(**tilt_mechanisms(session, columns, agents=agents))
         events = session.guarantee.events
     squares = sum(event.count * (event.sensitivity / event.scale) ** 2 for event in events)
     assert math.sqrt(squares) == pytest.approx(gaussian_mu(epsilon, delta), rel=1e-6)
@@ -234,7 +234,7 @@ def test_released_marginals_are_near_the_truth():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(20_000, 3)) * [0.1, 1.0, 7.0] + [0.3, 0.0, -5.0]
     with Private(X).open(epsilon=1.0, delta=1e-6, **SEEDED) as session:
-        grants = session.plan(*marginal_requests(session, 1.0))
+        grants = session.plan(**marginal_mechanisms(session, 1.0))
         found = release_marginals(session, grants, np.zeros(3), np.ones(3))
     np.testing.assert_allclose(found.spread, [0.1, 1.0, 7.0], rtol=0.06)
     np.testing.assert_allclose(found.centre, [0.3, 0.0, -5.0], atol=0.05 * 7)
@@ -243,7 +243,7 @@ def test_released_marginals_are_near_the_truth():
 
 def test_too_few_rows_give_no_clear_marginals():
     with Private(np.zeros((50, 3))).open(epsilon=0.1, delta=1e-6, **SEEDED) as session:
-        grants = session.plan(*marginal_requests(session, 1.0))
+        grants = session.plan(**marginal_mechanisms(session, 1.0))
         found = release_marginals(session, grants, np.zeros(3), np.ones(3))
     assert not found.clear
     assert np.isfinite(found.centre).all()
@@ -265,8 +265,8 @@ def test_the_curators_descent_learns(cap):
     columns = Columns("linear", (0, 1), np.zeros(2), np.ones(2))
     rows = TiltedRows(blank(), lambda X, y: np.full(len(X), 1.0 / cap.weight))
     with private.open(epsilon=5.0, delta=1e-6, **SEEDED) as session:
-        grants = session.plan(*tilt_requests(session, columns, agents=False))
-        rule = descend(session, grants[2], rows, blank(), cap)
+        grants = session.plan(**tilt_mechanisms(session, columns, agents=False))
+        rule = tilted_descent(session, grants.plain, rows, blank(), cap)
     assert (rule.predict(X) == (X[:, 0] > 0)).mean() > 0.97
 
 

@@ -10,12 +10,13 @@ import pytest
 from scipy import sparse
 
 from dpadapt.kernels import erm
-from dpadapt.kernels.erm import certified_gradient, constants, solve
+from dpadapt.kernels.constants import Constants, constants
+from dpadapt.kernels.erm import certified_gradient, solve
 from dpadapt.kernels.losses import (
     EpsilonInsensitive,
     HuberisedHinge,
     Logistic,
-    Softmax,
+    SoftmaxLoss,
     Squared,
     one_against_rest,
 )
@@ -27,7 +28,7 @@ LOSSES = [
     EpsilonInsensitive(0.1, 0.05, 1.0),
     EpsilonInsensitive(0.0, 0.2),
     Squared(1.0),
-    Softmax(3),
+    SoftmaxLoss(3),
 ]
 
 
@@ -153,7 +154,7 @@ def test_one_against_rest_moves_by_root_k_and_no_more(classes):
 
 @pytest.mark.parametrize("classes", [2, 5, 20])
 def test_softmax_moves_by_at_most_two_root_two_whatever_the_classes(classes):
-    rng, loss = np.random.default_rng(4), Softmax(classes)
+    rng, loss = np.random.default_rng(4), SoftmaxLoss(classes)
     worst = 0.0
     for penalty in (0.02, 1.0, 100.0):
         facts = constants(loss, 1.0, penalty, 2, width=2)
@@ -192,7 +193,7 @@ def test_no_iterations_would_be_noticed():
     y = labels(rng, rows, loss)
     facts = constants(loss, 1.0, 1e-3, 200, width=5)
     for momentum in (0.0, 0.9):
-        w, ok = erm.descend(erm._Explicit(rows), y[:, None], loss, facts, 5, momentum)
+        w, ok = erm.certified_descent(erm._Explicit(rows), y[:, None], loss, facts, 5, momentum)
         assert not ok
         assert certified_gradient(rows, y, loss, 1e-3, 1.0, w[:, 0]) > facts.tolerance
     far = np.full(5, 1e9)
@@ -217,7 +218,7 @@ def test_descents_reach_the_tolerance_in_the_public_number_of_steps(loss, monkey
         (facts.accelerated_steps, (root - 1) / (root + 1)),
         (facts.plain_steps, 0.0),
     ):
-        w, ok = erm.descend(space, y, loss, facts, steps, momentum)
+        w, ok = erm.certified_descent(space, y, loss, facts, steps, momentum)
         assert ok
         assert certified_gradient(rows, y[:, 0], loss, 0.1, 1.0, w) <= facts.tolerance
     fast = solve(rows, y[:, 0], loss, 0.1, 1.0)
@@ -321,7 +322,7 @@ def test_public_mistakes_are_named(change, match):
 
 
 def test_constants_depend_on_nothing_private():
-    fields = {field.name for field in dataclasses.fields(erm.Constants)}
+    fields = {field.name for field in dataclasses.fields(Constants)}
     assert fields == {
         *("lipschitz", "smoothness", "radius", "penalty", "rows", "columns", "norm_bound"),
         *("rounding", "tolerance"),

@@ -10,14 +10,14 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import pairwise
 
+from dpadapt.kernels import RBF, Fourier, FunctionKernel, Linear, Polynomial
 from dpadapt.kernels.features import (
     FourierFeatures,
     LinearFeatures,
     NystroemFeatures,
     PolynomialFeatures,
-    check_positive_definite,
-    resolve_kernel,
 )
+from dpadapt.kernels.kernel import KERNELS, check_positive_definite
 from dpadapt.privacy import Cleaning, Prepared
 
 RNG = np.random.default_rng(0)
@@ -33,7 +33,6 @@ def shared_letters(A, B):
     ("name", "reference"),
     [
         ("linear", lambda A: A @ A.T),
-        ("poly", lambda A: (A @ A.T + 1) ** 3),
         ("polynomial", lambda A: (A @ A.T + 1) ** 3),
         ("rbf", pairwise.rbf_kernel),
         ("laplacian", pairwise.laplacian_kernel),
@@ -42,7 +41,8 @@ def shared_letters(A, B):
     ],
 )
 def test_named_kernels_have_their_values_and_bounds(name, reference):
-    kernel = resolve_kernel(name, radius=1.0, gamma=1 / 3 if name in ("rbf", "laplacian") else None)
+    options = {"gamma": 1 / 3} if name in ("rbf", "laplacian") else {}
+    kernel = KERNELS[name](**options).within(radius=1.0)
     values = kernel(ROWS, ROWS)
     assert values.dtype == np.float64
     assert np.allclose(values, reference(ROWS))
@@ -52,17 +52,17 @@ def test_named_kernels_have_their_values_and_bounds(name, reference):
 
 
 def test_bounds_of_the_named_kernels():
-    assert resolve_kernel("linear", radius=3.0).squared_bound == 9
-    poly = resolve_kernel("polynomial", radius=2.0, gamma=0.5, degree=2, coef0=3.0)
+    assert Linear().within(radius=3.0).squared_bound == 9
+    poly = Polynomial(gamma=0.5, degree=2, coef0=3.0).within(radius=2.0)
     assert poly.squared_bound == (0.5 * 4 + 3) ** 2
-    assert resolve_kernel("polynomial", radius=7.0).squared_bound == pytest.approx(8)
+    assert Polynomial().within(radius=7.0).squared_bound == pytest.approx(8)
     for name in ("rbf", "laplacian", "cosine", "chi2"):
-        assert resolve_kernel(name, radius=5.0).squared_bound == 1
+        assert KERNELS[name]().within(radius=5.0).squared_bound == 1
 
 
 @pytest.mark.parametrize("name", ["linear", "polynomial"])
 def test_rows_beyond_the_radius_are_scaled_into_the_bound(name):
-    kernel = resolve_kernel(name, radius=1.0)
+    kernel = KERNELS[name]().within(radius=1.0)
     wild = np.vstack([ROWS, 50 * ROWS[:5]])
     values = kernel(wild, wild)
     assert np.diag(values).max() <= kernel.squared_bound * (1 + 1e-9)
@@ -72,7 +72,7 @@ def test_rows_beyond_the_radius_are_scaled_into_the_bound(name):
 
 
 def test_callable_is_scaled_by_its_stated_bound():
-    kernel = resolve_kernel(lambda A, B: A @ B.T, bound=0.25)
+    kernel = FunctionKernel(lambda A, B: A @ B.T, bound=0.25).within()
     values = kernel(ROWS, ROWS)
     norms = np.linalg.norm(ROWS, axis=1)
     short = np.minimum(1, 0.5 / norms)
@@ -83,17 +83,16 @@ def test_callable_is_scaled_by_its_stated_bound():
 @pytest.mark.parametrize("wrap", [list, np.array, lambda x: np.array(x, dtype=object)])
 def test_strings_pass_to_a_callable(wrap):
     words = wrap(["abc", "bcd", "xyz", ""])
-    kernel = resolve_kernel(shared_letters, bound=2.0)
+    kernel = FunctionKernel(shared_letters, bound=2.0).within()
     values = kernel(words, words)
     scale = np.array([math.sqrt(2 / 3)] * 3 + [1])
     assert np.allclose(values, np.array(shared_letters(words, words)) * scale[:, None] * scale)
-    assert kernel.name == "shared_letters"
     check_positive_definite(kernel, words)
 
 
 @pytest.mark.parametrize("name", ["linear", "polynomial", "rbf", "laplacian", "cosine"])
 def test_sparse_rows_have_the_values_of_dense_ones(name):
-    kernel = resolve_kernel(name, radius=0.5)
+    kernel = KERNELS[name]().within(radius=0.5)
     thin = sparse.csr_matrix(ROWS)
     assert np.allclose(kernel(thin, thin), kernel(ROWS, ROWS))
     assert np.allclose(kernel.diagonal(thin), kernel.diagonal(ROWS))
@@ -101,14 +100,14 @@ def test_sparse_rows_have_the_values_of_dense_ones(name):
 
 def test_sparse_rows_pass_to_a_callable():
     thin = sparse.csr_matrix(ROWS)
-    kernel = resolve_kernel(lambda A, B: A @ B.T, bound=1.0)
+    kernel = FunctionKernel(lambda A, B: A @ B.T, bound=1.0).within()
     assert np.allclose(kernel(thin, thin), ROWS @ ROWS.T)
 
 
 def test_single_precision_is_computed_in_double():
     low = ROWS.astype(np.float32)
     for name in ("linear", "polynomial", "rbf"):
-        kernel = resolve_kernel(name, radius=1.0)
+        kernel = KERNELS[name]().within(radius=1.0)
         assert np.allclose(
             kernel(low, low), kernel(low.astype(float), low.astype(float)), atol=1e-14
         )
@@ -122,55 +121,53 @@ def test_failing_callable_keeps_the_failure_with_its_pair():
             raise RuntimeError("the private text was: " + "".join(A))
         return shared_letters(A, B)
 
-    kernel = resolve_kernel(picky, bound=9.0)
+    kernel = FunctionKernel(picky, bound=9.0).within()
     values = kernel(["ab", "!", "b"], ["ab", "!", "b"])
     assert values.tolist() == [[2, 0, 1], [0, 0, 0], [1, 0, 1]]
     assert kernel.diagonal(["!"]).tolist() == [0]
 
 
 def test_values_that_are_not_finite_count_as_zero():
-    kernel = resolve_kernel(lambda A, B: np.where(A @ B.T > 0, np.nan, np.inf), bound=1.0)
+    kernel = FunctionKernel(lambda A, B: np.where(A @ B.T > 0, np.nan, np.inf), bound=1.0).within()
     assert not kernel(ROWS, ROWS).any()
 
 
 def test_callable_must_return_a_matrix():
     with pytest.raises(ValueError, match="one value for each pair"):
-        resolve_kernel(lambda A, B: np.ones(3), bound=1.0)(ROWS, ROWS)
-
-
-def test_tables_of_values_are_refused_with_what_to_use_instead():
-    with pytest.raises(ValueError, match=r"'precomputed' is refused.*function of two tables"):
-        resolve_kernel("precomputed", bound=1.0)
-
-
-@pytest.mark.parametrize("name", ["sigmoid", "additive_chi2"])
-def test_names_that_are_no_kernels_are_refused(name):
-    with pytest.raises(ValueError, match=f"kernel: '{name}' is not positive definite"):
-        resolve_kernel(name)
+        FunctionKernel(lambda A, B: np.ones(3), bound=1.0).within()(ROWS, ROWS)
 
 
 @pytest.mark.parametrize(
-    ("call", "match"),
+    ("make", "match"),
     [
-        ({"kernel": "rbff"}, "kernel"),
-        ({"kernel": "linear"}, "radius"),
-        ({"kernel": "polynomial"}, "radius"),
-        ({"kernel": "polynomial", "radius": 1.0, "coef0": -1.0}, "coef0"),
-        ({"kernel": "polynomial", "radius": 1.0, "degree": 1.5}, "degree"),
-        ({"kernel": "rbf", "gamma": 0.0}, "gamma"),
-        ({"kernel": "precomputed"}, "kernel"),
-        ({"kernel": shared_letters}, "bound"),
-        ({"kernel": shared_letters, "bound": math.inf}, "bound"),
+        (lambda: Linear().within(), "radius"),
+        (lambda: Polynomial().within(), "radius"),
+        (lambda: Polynomial(coef0=-1.0), "coef0"),
+        (lambda: Polynomial(degree=1.5), "degree"),
+        (lambda: RBF(gamma=0.0), "gamma"),
+        (lambda: FunctionKernel(shared_letters), "bound"),
+        (lambda: FunctionKernel(shared_letters, bound=math.inf), "bound"),
+        (lambda: FunctionKernel("shared letters", bound=1.0), "function"),
+        (lambda: Fourier(n_components=7), "n_components must be even"),
     ],
 )
-def test_mistakes_are_named(call, match):
+def test_mistakes_are_named(make, match):
     with pytest.raises((ValueError, TypeError), match=match):
-        resolve_kernel(**call)
+        make()
+
+
+def test_a_default_gamma_follows_the_length_of_rows():
+    assert RBF().within(4.0, middle=2.0).form.gamma == 1 / 4
+    assert RBF().within(4.0).form.gamma == 1 / 16
+    assert RBF(gamma=3.0).within(4.0, middle=2.0).form.gamma == 3.0
+    assert KERNELS["laplacian"]().within(4.0, middle=2.0).form.gamma == 1 / 2
+    assert Polynomial().within(4.0, middle=2.0).form.gamma == 1 / 16
+    assert RBF().within().form.gamma == 1.0
 
 
 def test_chi2_needs_dense_rows():
     with pytest.raises(TypeError, match="dense"):
-        resolve_kernel("chi2")(sparse.csr_matrix(ROWS), sparse.csr_matrix(ROWS))
+        KERNELS["chi2"]().within()(sparse.csr_matrix(ROWS), sparse.csr_matrix(ROWS))
 
 
 @pytest.mark.parametrize(
@@ -203,7 +200,7 @@ def test_polynomial_features_are_exact(width, degree, gamma, coef0):
     assert maps.n_features == expected
     assert np.allclose(features @ features.T, (gamma * rows @ rows.T + coef0) ** degree, atol=1e-12)
     assert (features**2).sum(axis=1).max() <= maps.squared_bound * (1 + 1e-11)
-    kernel = resolve_kernel("polynomial", radius=1.0, degree=degree, gamma=gamma, coef0=coef0)
+    kernel = Polynomial(degree, gamma, coef0).within(radius=1.0)
     assert kernel.squared_bound == maps.squared_bound
 
 
@@ -219,8 +216,8 @@ def test_cubic_features_of_ten_columns():
         LinearFeatures(3, radius=0.5),
         PolynomialFeatures(3, radius=0.5),
         FourierFeatures(3, gamma=2.0, n_components=64),
-        NystroemFeatures(resolve_kernel("rbf", gamma=1.0), ROWS[:12]),
-        NystroemFeatures(resolve_kernel("linear", radius=0.5), ROWS),
+        NystroemFeatures(RBF(gamma=1.0).within(), ROWS[:12]),
+        NystroemFeatures(Linear().within(radius=0.5), ROWS),
     ],
     ids=lambda maps: type(maps).__name__,
 )
@@ -259,7 +256,7 @@ def test_fourier_features_come_near_the_kernel_with_norm_one():
 
 
 def test_nystroem_features_are_a_projection():
-    kernel = resolve_kernel("rbf", gamma=1.0)
+    kernel = RBF(gamma=1.0).within()
     maps = NystroemFeatures(kernel, ROWS[:15])
     features = maps(ROWS)
     # exact on the landmarks, and never longer than the kernel's own features
@@ -272,13 +269,13 @@ def test_nystroem_features_are_a_projection():
 
 def test_near_duplicate_landmarks_do_not_stretch_features():
     near = np.vstack([ROWS[:10] + 1e-8 * RNG.normal(size=(10, 3)) for _ in range(5)])
-    maps = NystroemFeatures(resolve_kernel("rbf", gamma=1.0), near)
+    maps = NystroemFeatures(RBF(gamma=1.0).within(), near)
     assert maps.n_features <= 10
     assert (maps(ROWS) ** 2).sum(axis=1).max() <= 1 + 1e-11
 
 
 def test_nystroem_of_strings():
-    maps = NystroemFeatures(resolve_kernel(shared_letters, bound=26.0), ["ab", "cd", "ad"])
+    maps = NystroemFeatures(FunctionKernel(shared_letters, bound=26.0).within(), ["ab", "cd", "ad"])
     features = maps(["abcd", "zz"])
     assert features.shape == (2, maps.n_features)
     assert not features[1].any()
@@ -286,4 +283,4 @@ def test_nystroem_of_strings():
 
 def test_landmarks_without_features_are_refused():
     with pytest.raises(ValueError, match="landmarks"):
-        NystroemFeatures(resolve_kernel("linear", radius=1.0), np.zeros((3, 2)))
+        NystroemFeatures(Linear().within(radius=1.0), np.zeros((3, 2)))

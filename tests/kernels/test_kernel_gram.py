@@ -8,14 +8,16 @@ import numpy as np
 import pytest
 
 from dpadapt.kernels import erm
-from dpadapt.kernels.erm import constants, solve
-from dpadapt.kernels.features import PolynomialFeatures, resolve_kernel
+from dpadapt.kernels import kernel as forms
+from dpadapt.kernels.constants import constants
+from dpadapt.kernels.erm import solve
+from dpadapt.kernels.features import PolynomialFeatures
 from dpadapt.kernels.gram import KernelMatrix, certified_gram_gradient, solve_gram
 from dpadapt.kernels.losses import (
     EpsilonInsensitive,
     HuberisedHinge,
     Logistic,
-    Softmax,
+    SoftmaxLoss,
     Squared,
     one_against_rest,
 )
@@ -26,9 +28,9 @@ LOSSES = [
     HuberisedHinge(0.01),
     EpsilonInsensitive(0.1, 0.05, 1.0),
     Squared(1.0),
-    Softmax(3),
+    SoftmaxLoss(3),
 ]
-RBF = resolve_kernel("rbf", gamma=1.0)
+RBF = forms.RBF(gamma=1.0).within()
 
 
 def ball(rng, n, d):
@@ -55,7 +57,7 @@ def test_same_minimiser_as_from_explicit_features(loss, penalty):
     rows = ball(rng, 150, 3)
     y = labels(rng, 150, loss)
     maps = PolynomialFeatures(3, radius=1.0)
-    kernel = resolve_kernel("polynomial", radius=1.0)
+    kernel = forms.Polynomial().within(radius=1.0)
     radius = math.sqrt(maps.squared_bound)
     features = maps(rows)
     a = proved(kernel(rows, rows), y, loss, penalty, radius)
@@ -132,10 +134,10 @@ def test_descents_reach_the_tolerance_and_starved_ones_are_noticed():
             (facts.accelerated_steps, (root - 1) / (root + 1)),
             (facts.plain_steps, 0.0),
         ):
-            a, ok = erm.descend(space, y[:, None], loss, facts, steps, momentum)
+            a, ok = erm.certified_descent(space, y[:, None], loss, facts, steps, momentum)
             assert ok
             assert certified_gram_gradient(matrix, y, loss, 0.1, 1.0, a) <= facts.tolerance
-            a, ok = erm.descend(space, y[:, None], loss, facts, 2, momentum)
+            a, ok = erm.certified_descent(space, y[:, None], loss, facts, 2, momentum)
             assert not ok
             assert certified_gram_gradient(matrix, y, loss, 0.1, 1.0, a) > facts.tolerance
 

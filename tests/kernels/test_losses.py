@@ -11,7 +11,7 @@ from dpadapt.kernels.losses import (
     EpsilonInsensitive,
     HuberisedHinge,
     Logistic,
-    Softmax,
+    SoftmaxLoss,
     Squared,
     one_against_rest,
 )
@@ -95,7 +95,7 @@ def test_wild_labels_and_scores_keep_to_the_constants(loss):
 
 
 def test_softmax_derivatives_norm_and_bend():
-    loss, rng = Softmax(4), np.random.default_rng(0)
+    loss, rng = SoftmaxLoss(4), np.random.default_rng(0)
     f = 3 * rng.normal(size=(200, 4))
     y = rng.integers(0, 6, size=(200, 1)).astype(float)  # 0 and 5 are no class
     step = 1e-6
@@ -135,7 +135,7 @@ def test_squared_loss_needs_clamped_labels(bound):
         lambda: EpsilonInsensitive(-1.0),
         lambda: EpsilonInsensitive(knee=0.0),
         lambda: EpsilonInsensitive(bound=0.0),
-        lambda: Softmax(1),
+        lambda: SoftmaxLoss(1),
     ],
 )
 def test_parameters_without_sense_are_refused(make):

@@ -13,10 +13,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.kernels.pool import Pool, sum_error
-from dpadapt.privacy import Cleaning, Private
-from dpadapt.privacy.errors import PrivacyError
-from dpadapt.privacy.mechanisms import NUGGET
+from dpadapt.kernels import queries
+from dpadapt.kernels.constants import Bounds, sum_error
+from dpadapt.kernels.pool import Pool
+from dpadapt.kernels.queries import whitened_sensitivity
+from dpadapt.kernels.release import released
+from dpadapt.privacy import Cleaning, Gaussian, Private, Rows
+from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.mechanisms.gaussian import NUGGET
 
 ALPHA = 1e-6
 RNG = np.random.default_rng(6)
@@ -91,8 +95,8 @@ def test_float32_breaks_it_and_is_refused(T):
     exact = np.linalg.norm(pool.whiten(p) - pool.whiten(other_p))
     # with rounding of the sums accounted for, float64 is always inside
     error = sum_error(n, 100 * np.abs(a).sum())
-    assert exact <= pool.sensitivity(distance, norm=norm, error=error)
-    assert pool.sensitivity(distance, norm=norm, error=error) < 1.01 * distance
+    claim = whitened_sensitivity(pool, Bounds(distance, norm, error=error))
+    assert exact <= claim < 1.01 * distance
     with pytest.raises(TypeError, match="float32"):
         pool.whiten(p.astype(np.float32))
     with pytest.raises(TypeError, match="float32"):
@@ -113,9 +117,9 @@ def test_the_allowance_for_rounding_is_needed_and_enough():
     worst /= np.abs(worst).max()
     error = 1e-6
     move = np.linalg.norm(pool.whiten(error * worst) - pool.whiten(-error * worst))
-    allowed = pool.sensitivity(distance, norm=1.0, error=error) - distance
+    allowed = whitened_sensitivity(pool, Bounds(distance, 1.0, error=error)) - distance
     assert distance < move <= allowed
-    assert pool.sensitivity(distance, norm=1.0, error=0.0) < distance * (1 + 1e-3)
+    assert whitened_sensitivity(pool, Bounds(distance, 1.0)) < distance * (1 + 1e-3)
 
 
 def test_sum_error_bounds_what_summation_does():
@@ -158,15 +162,20 @@ def rows_of_ones(n: int) -> Private:
     return Private(np.ones((n, 1)))
 
 
+def predicted(session, predict, radius=1.0):
+    """Hidden predictions of a model that looks at rows through one function."""
+    return queries.predictions(session, session.hide(Rows(Cleaning(radius=radius))), predict)
+
+
 def test_the_noise_has_the_covariance_of_the_kernel():
     Z = np.linspace(-1, 1, 6)[:, None]
     pool, draws = Pool.of(rbf(Z, Z)), 2000
     truth = np.cos(Z[:, 0])
-    asked = pool.request(0.01, norm=5.0, error=1e-15)
     with rows_of_ones(10).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
-        rows = session.hide_rows(Cleaning(radius=2.0))
-        (grant,) = session.plan(replace(asked, count=draws))
-        alphas = [pool.release(session, grant, rows, lambda X: truth) for _ in range(draws)]
+        hidden = predicted(session, lambda X: truth)
+        whitened = queries.whitened(session, hidden, pool, Bounds(0.01, norm=5.0, error=1e-15))
+        grant = session.plan(predictions=Gaussian.of(whitened, count=draws)).predictions
+        alphas = [pool.coefficients(session.release(grant, whitened)) for _ in range(draws)]
     noise = np.stack(alphas) @ (pool.gram + pool.nugget * np.eye(6)) - truth
     covariance = rbf(Z, Z) + NUGGET * np.eye(6)
     white = np.linalg.solve(np.linalg.cholesky(covariance), noise.T).T / grant.scale
@@ -176,10 +185,13 @@ def test_the_noise_has_the_covariance_of_the_kernel():
     assert p_white(noise / grant.scale) < ALPHA  # independent noise is another law
 
 
-def released_scale(pool: Pool, **facts) -> float:
+def charged(pool: Pool, norm: float = 1.0):
+    """Scale of the noise of a released model, and the epsilon of its charge."""
     with rows_of_ones(10).open(epsilon=0.5, delta=1e-6) as session:
-        (grant,) = session.plan(pool.request(0.01, **{"norm": 1.0, "error": 1e-16, **facts}))
-    return grant.scale
+        hidden = predicted(session, lambda X: np.zeros(pool.size))
+        released(session, hidden, pool, Bounds(0.01, norm, error=1e-16))
+    (event,) = session.guarantee.events
+    return event.scale, session.guarantee.epsilon
 
 
 def test_noise_of_a_prediction_does_not_depend_on_the_number_of_points():
@@ -188,7 +200,7 @@ def test_noise_of_a_prediction_does_not_depend_on_the_number_of_points():
     for T in (5, 50, 500):
         Z = np.vstack([z, np.linspace(-1, 1, T - 1)[:, None]])
         pool = Pool.of(rbf(Z, Z))
-        scale = released_scale(pool)
+        scale, _ = charged(pool)
         # alpha = L^{-T} (c + scale * g): the noise at z is scale * |L^{-1} K(Z, z)|
         scales.append(scale)
         spreads.append(scale * np.linalg.norm(pool.whiten(rbf(Z, z)[:, 0])))
@@ -201,9 +213,7 @@ def test_the_charge_knows_neither_pool_nor_norm():
     Z = RNG.uniform(-1, 1, size=(30, 2))
     spent = []
     for pool, norm in ((Pool.of(rbf(Z, Z)), 1.0), (Pool.of(rbf(Z[:4], Z[:4])), 50.0)):
-        with rows_of_ones(10).open(epsilon=0.5, delta=1e-6) as session:
-            session.plan(pool.request(0.01, norm=norm, error=1e-16))
-        spent.append(session.guarantee.epsilon)
+        spent.append(charged(pool, norm)[1])
     assert spent[0] == pytest.approx(0.5, rel=1e-9)
     assert spent[0] == pytest.approx(spent[1], rel=1e-9)
 
@@ -213,23 +223,18 @@ def test_rows_are_read_through_the_predictions_alone():
     pool, answers, calls = Pool.of(rbf(Z, Z)), [], []
     for rows in (np.zeros((20, 2)), RNG.normal(size=(20, 2))):
         with Private(rows).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=3) as session:
-            hidden = session.hide_rows(Cleaning(radius=1.0))
-            (grant,) = session.plan(pool.request(0.1, norm=1.0, error=1e-16))
-            predict = lambda X: calls.append(1) or np.ones(8)  # noqa: E731
-            answers.append(pool.release(session, grant, hidden, predict))
+            hidden = predicted(session, lambda X: calls.append(1) or np.ones(8))
+            answers.append(released(session, hidden, pool, Bounds(0.1, norm=1.0)))
             with pytest.raises(PrivacyError):
-                pool.release(session, grant, hidden, predict)
+                released(session, hidden, pool, Bounds(0.1, norm=1.0))
     assert np.array_equal(*answers)
-    assert len(calls) == 2  # once a release, and not for the refused ones
+    assert len(calls) == 2  # once each
 
 
 def test_float32_predictions_are_refused_inside_a_session():
-    pool = Pool.of(np.eye(2))
-    with rows_of_ones(5).open(epsilon=1.0, delta=1e-6) as session:
-        hidden = session.hide_rows(Cleaning(radius=1.0))
-        (grant,) = session.plan(pool.request(0.1, norm=1.0, error=1e-16))
-        with pytest.raises(PrivacyError, match="TypeError"):
-            pool.release(session, grant, hidden, lambda X: np.ones(2, dtype=np.float32))
+    session = rows_of_ones(5).open(epsilon=1.0, delta=1e-6)
+    with session, pytest.raises(PrivacyError, match="TypeError"):
+        predicted(session, lambda X: np.ones(2, dtype=np.float32))
 
 
 # Several outputs, and what comes after ------------------------------------------------------------
@@ -244,16 +249,18 @@ def test_several_outputs_share_one_joint_sensitivity():
     assert 0.99 < move / np.linalg.norm(W - V) <= 1 + 1e-6
     assert move > np.linalg.norm(W - V, axis=0).max()  # one output's distance is not enough
     with rows_of_ones(10).open(epsilon=50.0, delta=1e-6) as session:
-        hidden = session.hide_rows(Cleaning(radius=1.0))
-        (grant,) = session.plan(pool.request(1e-6, norm=5.0, error=1e-15, outputs=5))
-        alpha = pool.release(session, grant, hidden, lambda X: Z @ W)
+        hidden = predicted(session, lambda X: Z @ W)
+        alpha = released(session, hidden, pool, Bounds(1e-6, norm=5.0, error=1e-15))
     assert alpha.shape == (40, 5)
     assert np.allclose(Z.T @ alpha, W, atol=1e-3)
     with rows_of_ones(10).open(epsilon=50.0, delta=1e-6) as session:
-        hidden = session.hide_rows(Cleaning(radius=1.0))
-        (grant,) = session.plan(pool.request(1e-6, norm=5.0, error=1e-15))
+        bounds = Bounds(1e-6, norm=5.0, error=1e-15)
+        one = queries.whitened(session, predicted(session, lambda X: Z @ W[:, 0]), pool, bounds)
+        five = queries.whitened(session, predicted(session, lambda X: Z @ W), pool, bounds)
+        grant = session.plan(predictions=replace(Gaussian.of(five), dimension=40)).predictions
+        assert five.sensitivity > one.sensitivity  # rounding of more numbers
         with pytest.raises(PrivacyError, match="fewer numbers"):
-            pool.release(session, grant, hidden, lambda X: Z @ W)
+            session.release(grant, five)
 
 
 def test_projection_on_the_ball():

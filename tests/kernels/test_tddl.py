@@ -7,25 +7,35 @@ times its scale.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.kernels import tddl
+from dpadapt.kernels import queries, tddl
+from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.pool import Pool
-from dpadapt.privacy import Cleaning, Private, calibrate, gaussian_mu
-from dpadapt.privacy.events import LaplaceEvent
+from dpadapt.kernels.queries import all_sensitivity, each_sensitivity
+from dpadapt.privacy import Cleaning, Private, Rows, calibrate, gaussian_mu
+from dpadapt.privacy.accounting.events import LaplaceEvent
 
 ALPHA = 1e-6
 TARGET = {"epsilon": 0.5, "delta": 1e-6}
 
 
-def plan(asked, count: int | None = None, rows: int = 10, **target):
-    with Private(np.ones((rows, 1))).open(**{**TARGET, **target}) as session:
-        grants = session.plan(asked if count is None else replace(asked, count=count))
-    return grants[0], session.guarantee
+def released(pool, calibration, bounds, predict=None, **target):
+    """Noisy predictions, and the session that gave them."""
+    private = Private(np.ones((10, 1)))
+    with private.open(**{**TARGET, **target}) as session:
+        rows = session.hide(Rows(Cleaning(radius=1.0)))
+        hidden = queries.predictions(session, rows, predict or (lambda X: np.zeros(pool.size)))
+        noisy = tddl.noisy_predictions(session, hidden, pool, bounds, calibration)
+    return noisy, session
+
+
+def scale_of(session):
+    (event,) = session.guarantee.events
+    return event.scale
 
 
 # Noise per prediction in units of S, delta = 1e-6: advanced composition, Laplace tight, Gaussian
@@ -55,18 +65,24 @@ def test_composed_epsilon_solves_its_equation_from_below():
 @pytest.mark.parametrize("calibration", ["paper", "laplace", "gaussian"])
 def test_what_is_charged_is_what_was_asked_or_less(calibration):
     pool = Pool.of(np.eye(20))
-    asked = tddl.request(pool, calibration, 0.01, bound=1.0, **TARGET)
-    grant, guarantee = plan(asked)
+    _, session = released(pool, calibration, Bounds(0.01, norm=1.0))
+    guarantee = session.guarantee
     assert guarantee.epsilon <= 0.5 * (1 + 1e-9)
     assert not any("printed" in caveat for caveat in guarantee.caveats)
     if calibration == "paper":
         assert guarantee.epsilon < 0.4  # what the paper's constant gives in truth
-        assert grant.scale == pytest.approx(0.01 / tddl.composed_epsilon(20, 0.5, 1e-6))
-        _, broken = plan(replace(asked, printed=0.5 * asked.printed))
-        assert broken.epsilon > 0.5
-        assert any("printed" in caveat for caveat in broken.caveats)
+        assert scale_of(session) == pytest.approx(0.01 / tddl.composed_epsilon(20, 0.5, 1e-6))
     else:
         assert guarantee.epsilon > 0.499
+
+
+def test_half_of_the_printed_noise_is_said_to_be_too_little(monkeypatch):
+    double = lambda *facts: 2 * composed(*facts)  # noqa: E731
+    composed = tddl.composed_epsilon
+    monkeypatch.setattr(tddl, "composed_epsilon", double)
+    _, session = released(Pool.of(np.eye(20)), "paper", Bounds(0.01, norm=1.0))
+    assert session.guarantee.epsilon > 0.5
+    assert any("printed" in caveat for caveat in session.guarantee.caveats)
 
 
 def test_sensitivities_hold_on_neighbours_and_are_attained():
@@ -83,13 +99,11 @@ def test_sensitivities_hold_on_neighbours_and_are_attained():
                 dW = np.outer(Z[0], np.ones(k))
             delta, move = float(np.linalg.norm(dW)), Z @ dW
             pool = Pool.of(Z @ Z.T)
-            facts = {"bound": 1.0, "outputs": k, **TARGET}
-            each = tddl.request(pool, "laplace", delta, **facts)
-            assert (each.count, each.dimension) == (12, k)
-            ratios["laplace"].append(np.abs(move).sum(axis=1).max() / each.sensitivity)
-            whole = tddl.request(pool, "gaussian", delta, **facts)
-            ratios["gaussian"].append(np.linalg.norm(move) / whole.sensitivity)
-            assert whole.sensitivity <= math.sqrt(12) * delta * (1 + 1e-6)
+            each = each_sensitivity(pool, Bounds(delta, norm=1.0), k)
+            ratios["laplace"].append(np.abs(move).sum(axis=1).max() / each)
+            whole = all_sensitivity(pool, Bounds(delta, norm=1.0), k)
+            ratios["gaussian"].append(np.linalg.norm(move) / whole)
+            assert whole <= math.sqrt(12) * delta * (1 + 1e-6)
     for found in ratios.values():
         assert 0.999 < max(found) <= 1
 
@@ -99,8 +113,8 @@ def test_noise_grows_with_the_root_of_the_number_of_points():
     for T in (25, 100, 400):
         pool = Pool.of(np.ones((T, T)))  # one point, T times
         for calibration in ("paper", "laplace", "gaussian"):
-            asked = tddl.request(pool, calibration, 0.01, bound=1.0, **TARGET)
-            scales[calibration, T] = plan(asked)[0].scale
+            _, session = released(pool, calibration, Bounds(0.01, norm=1.0))
+            scales[calibration, T] = scale_of(session)
     for calibration in ("paper", "laplace", "gaussian"):
         assert scales[calibration, 400] / scales[calibration, 100] == pytest.approx(2, rel=0.02)
         assert scales[calibration, 100] / scales[calibration, 25] == pytest.approx(2, rel=0.1)
@@ -111,11 +125,12 @@ def test_noise_grows_with_the_root_of_the_number_of_points():
 
 def test_a_question_beyond_the_bound_is_refused():
     pool = Pool.of(np.diag([1.0, 4.0]))
-    assert tddl.request(pool, "laplace", 0.1, bound=2.0, **TARGET).sensitivity == pytest.approx(0.2)
-    with pytest.raises(ValueError, match="norm of 2"):
-        tddl.request(pool, "laplace", 0.1, bound=1.9, **TARGET)
+    for claim in (each_sensitivity, all_sensitivity):
+        assert claim(pool, Bounds(0.1, norm=1.0, radius=2.0)) == pytest.approx(0.2)
+        with pytest.raises(ValueError, match="norm of 2"):
+            claim(pool, Bounds(0.1, norm=1.0, radius=1.9))
     with pytest.raises(ValueError, match="calibration"):
-        tddl.request(pool, "exact", 0.1, bound=2.0, **TARGET)
+        tddl.TDDL(calibration="exact")
 
 
 # The fit ----------------------------------------------------------------------------------------
@@ -165,24 +180,22 @@ def p_gaussian(noise: np.ndarray, scale: float) -> float:
 def test_the_predictions_get_the_noise_that_was_charged(calibration):
     T = 2000
     pool = Pool.of(np.eye(T))  # the fit to targets is then the targets
-    asked = tddl.request(pool, calibration, 0.01, bound=1.0, **TARGET)
     calls = []
 
     def predict(X):
         calls.append(1)
         return np.linspace(-1, 1, T)
 
-    private = Private(np.ones((10, 1)))
-    with private.open(**TARGET, noise="seeded", random_state=1) as session:
-        rows = session.hide_rows(Cleaning(radius=1.0))
-        (grant,) = session.plan(asked)
-        alpha = tddl.release(session, grant, rows, predict, pool, norm=1e9)
+    noisy, session = released(
+        pool, calibration, Bounds(0.01, norm=1.0), predict, noise="seeded", random_state=1
+    )
+    alpha, scale = tddl.ball_least_squares(pool, noisy, 1e9), scale_of(session)
     noise = alpha - np.linspace(-1, 1, T)
     test = p_gaussian if calibration == "gaussian" else p_laplace
-    assert test(noise, grant.scale) > ALPHA
+    assert test(noise, scale) > ALPHA
     for wrong in (0.7, 1.3):
-        assert test(wrong * noise, grant.scale) < ALPHA
-    assert len(calls) == (1 if calibration == "gaussian" else T)
+        assert test(wrong * noise, scale) < ALPHA
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("calibration", ["paper", "laplace", "gaussian"])
@@ -192,11 +205,11 @@ def test_several_outputs(calibration):
     Z /= np.linalg.norm(Z, axis=1, keepdims=True)
     pool = Pool.of(Z @ Z.T)
     facts = {"epsilon": 5.0, "delta": 1e-6}
-    asked = tddl.request(pool, calibration, 1e-6, bound=1.0, outputs=3, **facts)
-    with Private(np.ones((10, 1))).open(**facts) as session:
-        rows = session.hide_rows(Cleaning(radius=1.0))
-        (grant,) = session.plan(asked)
-        alpha = tddl.release(session, grant, rows, lambda X: Z @ W, pool, norm=10.0)
+    bounds = Bounds(1e-6, norm=10.0)
+    noisy, session = released(pool, calibration, bounds, lambda X: Z @ W, **facts)
+    (event,) = session.guarantee.events
+    assert event.count == (1 if calibration == "gaussian" else 15)
+    alpha = tddl.ball_least_squares(pool, noisy, 10.0)
     assert np.allclose(Z.T @ alpha, W, atol=1e-3)
 
 

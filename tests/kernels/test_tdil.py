@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.kernels import tdil
+from dpadapt.kernels import queries, tdil
+from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.tdil import Rounds
-from dpadapt.privacy import Cleaning, Private, compose_epsilon
-from dpadapt.privacy.ball_sampler import draw
-from dpadapt.privacy.errors import PrivacyError
-from dpadapt.privacy.events import BoundedRangeEvent, GaussianEvent
-from dpadapt.privacy.noise import SeededNoise
+from dpadapt.privacy import Cleaning, Private, Rows, compose_epsilon
+from dpadapt.privacy.accounting.events import BoundedRangeEvent, GaussianEvent
+from dpadapt.privacy.core.errors import PrivacyError
 
 ALPHA = 1e-6
 
@@ -94,7 +93,7 @@ def test_the_repaired_exponent_is_private_on_the_same_sample(n):
     model = 2 / (penalty * n)
     rounds = Rounds(printed_constants(n, penalty, 1.0, 1e-6)[0], model, bound=1.0)
     with Private(np.ones((10, 1))).open(epsilon=1.0, delta=1e-6) as session:
-        choice, _ = session.plan(*rounds.requests())
+        choice = session.plan(**rounds.mechanisms()).points
     tilt = model / choice.scale
     assert chernoff_delta(tilt, rounds.count, 1.0) <= 1e-6
     # the bound has power: it sees a scale of a fifth, and the printed exponent
@@ -133,7 +132,7 @@ def worst_log_ratio(scale: float, model: float, seeds: int = 200) -> float:
 
 def test_a_choice_costs_what_was_charged():
     model = 0.01
-    asked, _ = Rounds(5, model, bound=1.0).requests()
+    asked = Rounds(5, model, bound=1.0).mechanisms()["points"]
     assert asked.sensitivity == 2 * model
     epsilon = 0.3
     scale = asked.sensitivity / epsilon
@@ -168,10 +167,15 @@ def session_with(rows: int = 10, epsilon: float = 1.0, seed: int = 0):
     return private.open(epsilon=epsilon, delta=1e-6, noise="seeded", random_state=seed)
 
 
+def hidden_values(session, predict):
+    """Hidden predictions, or weights, of a model that looks at rows through one function."""
+    return queries.predictions(session, session.hide(Rows(Cleaning(radius=1.0))), predict)
+
+
 def test_events_of_a_plan():
     rounds = Rounds(20, 0.01, bound=1.0, outputs=3)
     with session_with() as session:
-        session.plan(*rounds.requests())
+        session.plan(**rounds.mechanisms())
     choice, measurement = session.guarantee.events
     assert isinstance(choice, BoundedRangeEvent)
     assert isinstance(measurement, GaussianEvent)
@@ -184,19 +188,19 @@ def test_events_of_a_plan():
     assert compose_epsilon([measurement], 1e-6) < 0.8
 
 
+@pytest.mark.slow
 def test_frequencies_of_the_chosen_points():
     Z = np.eye(3)
     pool, draws = Pool.of(Z), 6000
-    asked = Rounds(1, 0.01, bound=1.0).requests()
+    asked = Rounds(1, 0.01, bound=1.0).mechanisms()
     with session_with(epsilon=20.0) as session:
-        rows = session.hide_rows(Cleaning(radius=1.0))
-        grants = session.plan(*(replace(r, count=draws) for r in asked))
-        choose, measure = grants
+        grants = session.plan(**{name: replace(one, count=draws) for name, one in asked.items()})
+        choose, measure = grants.points, grants.differences
         far = Rounds(1, 0.01, bound=1.0).threshold(measure.scale)
         p = np.sign([1, -1, 1]) * (10 * far + choose.scale * np.array([1.0, 0.0, 2.0]))
-        found = np.zeros(3)
+        hidden, found = hidden_values(session, lambda X: p), np.zeros(3)
         for _ in range(draws):
-            alpha = tdil.release(session, grants, rows, lambda X: p, pool, Rounds(1, 0.01, 1.0))
+            alpha = tdil.learn(session, grants, hidden, pool, Rounds(1, 0.01, 1.0))[:, 0]
             found += alpha != 0
             assert (np.sign(alpha)[alpha != 0] == np.sign(p)[alpha != 0]).all()
     assert found.sum() == draws
@@ -214,13 +218,12 @@ def test_only_paid_rounds_are_made_and_rows_are_read_through_predictions():
     pool = Pool.of(np.eye(4))
     rounds, calls = Rounds(7, 0.01, bound=1.0), []
     with session_with() as session:
-        rows = session.hide_rows(Cleaning(radius=1.0))
-        grants = session.plan(*rounds.requests())
-        predict = lambda X: calls.append(1) or np.ones(4)  # noqa: E731
-        tdil.release(session, grants, rows, predict, pool, rounds)
-        assert len(calls) == 14
+        hidden = hidden_values(session, lambda X: calls.append(1) or np.ones(4))
+        grants = session.plan(**rounds.mechanisms())
+        tdil.learn(session, grants, hidden, pool, rounds)
+        assert len(calls) == 1
         with pytest.raises(PrivacyError):
-            tdil.release(session, grants, rows, predict, pool, rounds)
+            tdil.learn(session, grants, hidden, pool, rounds)
 
 
 def test_it_learns_over_a_pool():
@@ -228,13 +231,13 @@ def test_it_learns_over_a_pool():
     Z = rng.normal(size=(60, 3))
     Z /= np.linalg.norm(Z, axis=1, keepdims=True)
     pool, truth = Pool.of(Z @ Z.T), np.column_stack([[0.5, -0.5, 0.3], [0.0, 0.7, 0.1]])
-    rounds = Rounds.of(1e-6, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, outputs=2)
+    rounds = Rounds.of(Bounds(1e-6, norm=1.0), epsilon=1.0, delta=1e-6, outputs=2)
     rounds = replace(rounds, count=min(rounds.count, 300))
     with session_with() as session:
-        rows = session.hide_rows(Cleaning(radius=1.0))
-        grants = session.plan(*rounds.requests())
-        alpha = tdil.release(session, grants, rows, lambda X: Z @ truth, pool, rounds)
-        threshold = rounds.threshold(grants[1].scale)
+        hidden = hidden_values(session, lambda X: Z @ truth)
+        grants = session.plan(**rounds.mechanisms())
+        alpha = tdil.learn(session, grants, hidden, pool, rounds)
+        threshold = rounds.threshold(grants.differences.scale)
     gap = np.abs(pool.gram @ alpha - Z @ truth).max()
     assert gap < max(2 * threshold, 0.9)
     assert gap < np.abs(Z @ truth).max()
@@ -242,30 +245,28 @@ def test_it_learns_over_a_pool():
 
 def test_a_pool_beyond_the_bound_is_refused():
     with session_with() as session:
-        rows = session.hide_rows(Cleaning(radius=1.0))
+        hidden = hidden_values(session, lambda X: np.ones(2))
         rounds = Rounds(1, 0.01, bound=1.0)
-        grants = session.plan(*rounds.requests())
+        grants = session.plan(**rounds.mechanisms())
         with pytest.raises(ValueError, match="norm of 2"):
-            tdil.release(
-                session, grants, rows, lambda X: np.ones(2), Pool.of(4 * np.eye(2)), rounds
-            )
+            tdil.learn(session, grants, hidden, Pool.of(4 * np.eye(2)), rounds)
 
 
 # The number of rounds ---------------------------------------------------------------------------
 
 
 def test_rounds_are_what_the_potential_argument_asks_for():
-    facts = {"bound": 1.0, "norm": 10.0, "epsilon": 1.0, "delta": 1e-6}
-    rounds = Rounds.of(1e-5, **facts)
+    target = {"epsilon": 1.0, "delta": 1e-6}
+    rounds = Rounds.of(Bounds(1e-5, norm=10.0), **target)
     with session_with() as session:
-        _, measure = session.plan(*rounds.requests())
+        measure = session.plan(**rounds.mechanisms()).differences
     steps = 3.2 * (10.0 / rounds.threshold(measure.scale)) ** 2
     assert 0.8 < steps / rounds.count < 1.25
     # the same problem in other units of the features
     for c in (0.1, 10.0):
-        scaled = Rounds.of(1e-5, **{**facts, "bound": c, "norm": 10.0 / c})
+        scaled = Rounds.of(Bounds(1e-5 / c, norm=10.0 / c, radius=c), **target)
         assert scaled.count == rounds.count
-    assert Rounds.of(1e3, **facts).count == 1
+    assert Rounds.of(Bounds(1e3, norm=10.0), **target).count == 1
 
 
 @pytest.mark.parametrize(
@@ -280,31 +281,34 @@ def test_bad_rounds_are_refused(field, value):
 # The linear form --------------------------------------------------------------------------------
 
 
-class Sampling:
-    """A session with the sampler of the ball, and a record of what it was asked."""
+class Watched:
+    """A session, and a record of the points that it gave."""
 
-    def __init__(self, seed: int) -> None:
-        self.noise, self.radii, self.points = SeededNoise(seed), [], []
+    def __init__(self, session) -> None:
+        self.session, self.points = session, []
+        self.derive = session.derive
 
-    def gaussian(self, grant, hidden, function):
-        return self.noise.add_gaussian(np.asarray(function(hidden)), grant.scale)
-
-    def ball_exponential(self, grant, hidden, function, radius):
-        self.radii.append(radius)
-        z = draw(self.noise.uniform, function(hidden), grant.scale, radius)
-        self.points.append(z)
-        return z
+    def release(self, grant, hidden, **public):
+        found = self.session.release(grant, hidden, **public)
+        if grant.mechanism.label == "points":
+            self.points.append(found)
+        return found
 
 
 def test_it_learns_over_the_ball():
-    rounds = Rounds.of(2e-6, bound=2.0, norm=1.0, epsilon=1.0, delta=1e-6)
+    rounds = Rounds.of(Bounds(1e-6, norm=1.0, radius=2.0), epsilon=1.0, delta=1e-6)
     rounds = replace(rounds, count=min(rounds.count, 2000))
-    with session_with() as real:
-        grants = real.plan(*rounds.requests())
-    truth, session = np.array([0.5, -0.5, 0.1, 0.0]), Sampling(0)
-    w = tdil.release_linear(session, grants, truth, lambda hidden: hidden, 4, rounds)
-    assert set(session.radii) == {2.0}
-    assert len(session.points) == rounds.count
-    assert 2.0 * np.linalg.norm(w - truth) < max(3 * rounds.threshold(grants[1].scale), 0.7)
-    with pytest.raises(ValueError, match="one output"):
-        tdil.release_linear(session, grants, truth, lambda h: h, 4, replace(rounds, outputs=2))
+    truth = np.array([0.5, -0.5, 0.1, 0.0])
+    with session_with() as session:
+        hidden = hidden_values(session, lambda X: truth)
+        grants = session.plan(**rounds.mechanisms(ball=True))
+        watched = Watched(session)
+        w = tdil.learn_linear(watched, grants, hidden, rounds)
+        with pytest.raises(ValueError, match="one output"):
+            tdil.learn_linear(session, grants, hidden, replace(rounds, outputs=2))
+    assert grants.points.mechanism.radius == 2.0
+    assert len(watched.points) == rounds.count
+    assert max(np.linalg.norm(z) for z in watched.points) <= 2.0
+    assert 2.0 * np.linalg.norm(w - truth) < max(
+        3 * rounds.threshold(grants.differences.scale), 0.7
+    )

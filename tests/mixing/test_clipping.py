@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dpadapt.mixing.clipping import adaptive_clip, held_out
-from dpadapt.mixing.gradients import ClippedGradients
+from dpadapt.mixing.queries import ClippedGradients
 from dpadapt.mixing.softmax import gradient, gradient_norms, residuals
 from dpadapt.privacy import Cleaning
 

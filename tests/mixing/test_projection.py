@@ -8,13 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpadapt.mixing.gradients import ClippedGradients
-from dpadapt.mixing.projection import (
-    FeatureSpan,
-    GradientSpan,
-    ProjectedGradients,
-    WithProducts,
-)
+from dpadapt.mixing.projection import FeatureSpan, GradientSpan, WithProducts
+from dpadapt.mixing.queries import ClippedGradients, ProjectedGradients
 from dpadapt.mixing.softmax import residuals
 from dpadapt.privacy import Cleaning
 

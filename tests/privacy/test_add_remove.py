@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -10,16 +12,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, PrivacyError, Private, Request, SecondMoment
-from dpadapt.privacy import session as session_module
-from dpadapt.privacy.composition import compose_epsilon
-from independent_accountant import recompute_epsilon
+from dpadapt.privacy import (
+    Cleaning,
+    EachRow,
+    FilteredGaussian,
+    FilteredMean,
+    Gaussian,
+    PrivacyError,
+    Private,
+    Rows,
+    RowSum,
+    SecondMoment,
+)
+from dpadapt.privacy.accounting.composition import compose_epsilon
+from dpadapt.privacy.core import sample as sample_module
+from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
+from dpadapt.testing.independent_accountant import recompute_epsilon
 
 CLEANING = Cleaning(radius=1.0)
 
 
 @dataclass(frozen=True)
-class RowSum:
+class Total(FilteredMean):
     """Sum of the rows; one contributes at most 1."""
 
     cleaning: Cleaning = CLEANING
@@ -57,12 +71,12 @@ def test_the_session_does_not_tell_how_many_rows_there_are():
             with pytest.raises(PrivacyError) as refusal:
                 ask()
             assert "37" not in str(refusal.value)
-        with pytest.raises(PrivacyError, match="hide_sum"):
+        with pytest.raises(PrivacyError, match="hide a RowSum"):
             session.hide(SecondMoment(CLEANING))
-        with pytest.raises(PrivacyError, match="hide_sum"):
-            session.hide_rows(CLEANING)
-        (grant,) = session.plan(session.hide_sum(RowSum()).request())
-        session.gaussian(grant, session.hide_sum(RowSum()))
+        with pytest.raises(PrivacyError, match="hide a RowSum"):
+            session.hide(Rows(CLEANING))
+        grant = session.plan(it=Gaussian.of(session.hide(RowSum(Total())))).it
+        session.release(grant, session.hide(RowSum(Total())))
         guarantee = session.guarantee
     assert guarantee.relation == "add-remove"
     assert "37" not in guarantee.to_json()
@@ -72,10 +86,10 @@ def test_the_session_does_not_tell_how_many_rows_there_are():
 @pytest.mark.parametrize("n", [0, 1, 5, 1000])
 def test_the_guarantee_is_the_same_for_every_number_of_rows(n):
     with opened(np.ones((n, 2)), delta=1e-2) as session:
-        session.plan(session.hide_sum(RowSum()).request(count=3))
+        session.plan(it=Gaussian.of(session.hide(RowSum(Total())), count=3))
         told = session.guarantee.to_json()
     with opened(np.ones((50, 2)), delta=1e-2) as session:
-        session.plan(session.hide_sum(RowSum()).request(count=3))
+        session.plan(it=Gaussian.of(session.hide(RowSum(Total())), count=3))
         assert session.guarantee.to_json() == told
 
 
@@ -92,7 +106,7 @@ def test_sums_move_by_no_more_than_their_sensitivity(relation):
             other = X.copy()
             other[place] = -X[place]
         with opened(X, relation) as one, opened(other, relation) as two:
-            hidden = one.hide_sum(RowSum()), two.hide_sum(RowSum())
+            hidden = one.hide(RowSum(Total())), two.hide(RowSum(Total()))
         moved = np.linalg.norm(unnoised(hidden[0]) - unnoised(hidden[1]))
         assert moved <= hidden[0].sensitivity
         worst = max(worst, moved / hidden[0].sensitivity)
@@ -105,7 +119,7 @@ def test_under_add_remove_the_noise_is_half_that_of_replace_one():
     scales = {}
     for relation in ("add-remove", "replace-one"):
         with opened(np.ones((100, 2)), relation) as session:
-            (grant,) = session.plan(session.hide_sum(RowSum()).request(count=4))
+            grant = session.plan(it=Gaussian.of(session.hide(RowSum(Total())), count=4)).it
             scales[relation] = grant.scale
             claimed = session.guarantee.epsilon
             low, high = recompute_epsilon(session.guarantee.events, 1e-6)
@@ -115,9 +129,9 @@ def test_under_add_remove_the_noise_is_half_that_of_replace_one():
 
 def test_noise_on_a_sum_has_the_scale_of_its_grant():
     with opened(np.zeros((3, 1))) as session:
-        hidden = session.hide_sum(RowSum())
-        (grant,) = session.plan(hidden.request(count=4000))
-        drawn = np.array([session.gaussian(grant, hidden)[0] for _ in range(4000)])
+        hidden = session.hide(RowSum(Total()))
+        grant = session.plan(it=Gaussian.of(hidden, count=4000)).it
+        drawn = np.array([session.release(grant, hidden)[0] for _ in range(4000)])
     assert drawn.std() == pytest.approx(grant.scale, rel=0.06)
     assert drawn.std() != pytest.approx(0.7 * grant.scale, rel=0.06)
 
@@ -126,7 +140,7 @@ def test_relations_do_not_mix_on_one_sample():
     private = Private(np.ones((10, 1)))
     for relation in ("add-remove", "replace-one"):
         with private.open(epsilon=1.0, delta=1e-6, relation=relation) as session:
-            session.plan(session.hide_sum(RowSum()).request())
+            session.plan(it=Gaussian.of(session.hide(RowSum(Total()))))
     with pytest.raises(ValueError, match="keep to one relation"):
         _ = private.spent(1e-6).epsilon
 
@@ -138,9 +152,10 @@ def test_bad_relation_is_refused():
 
 def test_random_stopping_states_the_relation():
     with opened(np.ones((5, 1))) as session:
-        hidden = session.hide_sum(RowSum())
-        for (grant,) in session.plan_random_stopping(hidden.request(), shape=0.0, gamma=0.1):
-            session.gaussian(grant, hidden)
+        hidden = session.hide(RowSum(Total()))
+        stopping = RandomStopping((("sum", Gaussian.of(hidden)),), shape=0.0, gamma=0.1)
+        for grants in session.plan(runs=stopping).runs:
+            session.release(grants.sum, hidden)
     assert session.guarantee.relation == "add-remove"
     assert session.guarantee.epsilon <= 1 + 1e-9
 
@@ -149,12 +164,12 @@ def test_rows_that_do_not_fit_are_not_kept(monkeypatch):
     X = np.random.default_rng(0).normal(size=(40_000, 2))
     sums = []
     for limit in (0, 1 << 30):
-        monkeypatch.setattr(session_module, "KEPT_BYTES", limit)
+        monkeypatch.setattr(sample_module, "KEPT_BYTES", limit)
         with opened(X) as session:
-            first = unnoised(session.hide_sum(RowSum(), keep=True))
+            first = unnoised(session.hide(RowSum(Total()), keep=True))
             sums.append(first)
-            assert bool(session._clean) == bool(limit)
-            np.testing.assert_array_equal(first, unnoised(session.hide_sum(RowSum(), keep=True)))
+            assert bool(session._samples["all"]._kept) == bool(limit)
+            np.testing.assert_array_equal(first, unnoised(session.hide(RowSum(Total()), keep=True)))
     np.testing.assert_array_equal(*sums)
 
 
@@ -162,7 +177,7 @@ def test_rows_that_do_not_fit_are_not_kept(monkeypatch):
 
 
 @dataclass(frozen=True)
-class Scaled(RowSum):
+class Scaled(Total):
     """Rows times a public factor: what a row contributes shrinks from step to step."""
 
     factor: float = 1.0
@@ -180,17 +195,28 @@ class Scaled(RowSum):
 def filtered_sums(X, factors, *, count, relation="add-remove"):
     """Un-noised sums of every step, and the noise."""
     with opened(X, relation) as session:
-        sensitivity = session.sum_sensitivity(RowSum())
-        request = Request(
-            "gaussian", "row sum", sensitivity, X.shape[1], count=count, releases=len(factors)
+        sensitivity = session.sensitivity(RowSum(Total()))
+        planned = FilteredGaussian(
+            "row sum", sensitivity, X.shape[1], count=count, releases=len(factors)
         )
-        (grant,) = session.plan(request)
-        sums = []
+        grant = session.plan(it=planned).it
+        handle = session.release(grant, session.hide(EachRow(1.0)))
+        seen = watched(handle)
         for factor in factors:
-            hidden = session.hide_filtered(Scaled(factor=factor), grant)
-            sums.append(unnoised(hidden))
-            session.gaussian(grant, hidden)
-        return np.array(sums), grant.scale, session.guarantee
+            handle.release(Scaled(factor=factor))
+        return np.array(seen), grant.scale, session.guarantee
+
+
+def watched(handle):
+    """What reaches the noise of a handle, un-noised."""
+    seen, honest = [], handle._noisy
+
+    def noisy(value):
+        seen.append(np.array(value))
+        return honest(value)
+
+    handle._noisy = noisy
+    return seen
 
 
 @pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
@@ -240,43 +266,101 @@ def test_it_goes_on_when_every_row_is_dropped():
     assert same.to_json() == guarantee.to_json()
 
 
-def test_a_filtered_sum_is_released_once_and_by_its_own_grant():
+def test_a_filter_is_handed_out_once_and_keeps_its_own_count():
     with opened(np.ones((4, 2))) as session:
-        bound = session.sum_sensitivity(RowSum())
-        request = Request("gaussian", "row sum", bound, 2, count=1, releases=2)
-        grant, plain = session.plan(request, replace(request, releases=None, count=5))
-        with pytest.raises(PrivacyError, match="releases="):
-            session.hide_filtered(RowSum(), plain)
-        with pytest.raises(PrivacyError, match="hide_filtered"):
-            session.gaussian(grant, session.hide_sum(RowSum()))
-        hidden = session.hide_filtered(RowSum(), grant)
-        with pytest.raises(PrivacyError, match="hide_filtered"):
-            session.gaussian(grant, hidden, lambda value: 2 * value)
-        session.gaussian(grant, hidden)
-        with pytest.raises(PrivacyError, match="hide_filtered"):
-            session.gaussian(grant, hidden)
-        session.hide_filtered(RowSum(), grant)
+        bound = session.sensitivity(RowSum(Total()))
+        planned = FilteredGaussian("row sum", bound, 2, count=1, releases=2)
+        grants = session.plan(filtered=planned, plain=Gaussian("row sum", bound, 2, count=5))
+        rows = session.hide(EachRow(1.0))
+        with pytest.raises(PrivacyError, match="no bounded sensitivity"):
+            session.release(grants.plain, rows)
+        with pytest.raises(PrivacyError, match="EachRow"):
+            session.release(grants.filtered, session.hide(RowSum(Total())))
+        sums = session.release(grants.filtered, rows)
         with pytest.raises(PrivacyError, match="as often as it was planned"):
-            session.hide_filtered(RowSum(), grant)
+            session.release(grants.filtered, rows)  # a second handle would have unspent rows
+        assert sums.release(Total()).shape == (2,)
+        sums.release(Total())
+        with pytest.raises(PrivacyError, match="as often as it was planned"):
+            sums.release(Total())
+
+
+def test_the_sample_behind_a_filter_cannot_be_derived_read_or_copied():
+    with opened(np.ones((4, 2))) as session:
+        bound = session.sensitivity(RowSum(Total()))
+        grant = session.plan(it=FilteredGaussian("row sum", bound, 2, releases=2)).it
+        rows = session.hide(EachRow(1.0))
+        with pytest.raises(PrivacyError, match="withheld"):
+            session.derive(rows, lambda sample: sample, sensitivity=bound)
+        handle = session.release(grant, rows)
+        for use in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="copied or pickled"):
+                use(handle)
+    for use in (lambda: handle.release(Total()), lambda: session.release(grant, rows)):
+        with pytest.raises(PrivacyError, match="closed"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        (Total(magnitude=2.0), "more sensitive"),
+        (Total(cleaning=Cleaning(radius=1.5)), "larger radius"),
+        (Total(magnitude=math.nan), "overflow"),
+    ],
+)
+def test_a_filtered_sum_keeps_to_what_was_planned(wrong, match):
+    with opened(np.ones((4, 2))) as session:
+        bound = session.sensitivity(RowSum(Total()))
+        grants = session.plan(
+            both=FilteredGaussian("row sum", bound, 2, releases=2),
+            one=FilteredGaussian("one number", bound, 1, releases=2),
+        )
+        both = session.release(grants.both, session.hide(EachRow(1.0)))
+        one = session.release(grants.one, session.hide(EachRow(1.0)))
+        with pytest.raises((PrivacyError, ValueError), match=match):
+            both.release(wrong)
+        with pytest.raises(PrivacyError, match="fewer numbers"):
+            one.release(Total())
+        for handle in (both, one):
+            assert handle._filter.left == 2  # the refusals have used nothing up
+
+
+def test_what_a_filtered_mean_raises_is_withheld():
+    class Tells(Total):
+        def norms(self, X, y):
+            raise PrivacyError(f"the row is {X}")
+
+    with opened(np.full((4, 2), 0.2718)) as session:
+        bound = session.sensitivity(RowSum(Total()))
+        grant = session.plan(it=FilteredGaussian("row sum", bound, 2, releases=2)).it
+        sums = session.release(grant, session.hide(EachRow(1.0)))
+        with pytest.raises(PrivacyError, match="withheld") as caught:
+            sums.release(Tells())
+    assert "0.27" not in str(caught.value)
+    assert caught.value.__context__ is None
 
 
 def test_what_rows_paid_for_under_one_grant_another_one_does_not_release():
     """The rows have two budgets, one for each grant; a sum is on the account of its own."""
-    with opened(np.ones((4, 2))) as session:
-        bound = session.sum_sensitivity(RowSum())
-        request = Request("gaussian", "row sum", bound, 2, count=1, releases=3)
-        one, two = session.plan(request, replace(request, label="again"))
-        hidden = session.hide_filtered(RowSum(), one)
-        with pytest.raises(PrivacyError, match="hide_filtered"):
-            session.gaussian(two, hidden)
-        session.gaussian(one, hidden)
+    with opened(np.array([[1.0, 0.0]])) as session:
+        bound = session.sensitivity(RowSum(Total()))
+        planned = FilteredGaussian("row sum", bound, 2, count=1, releases=3)
+        grants = session.plan(each=[planned, replace(planned, label="again")]).each
+        handles = [session.release(grant, session.hide(EachRow(1.0))) for grant in grants]
+        seen = [watched(handle) for handle in handles]
+        for handle in (handles[0], handles[0], handles[1], handles[1]):
+            handle.release(Scaled(factor=0.9))  # of 1: the second time it cannot pay
+    for each in seen:  # a row that was dropped by the one still pays with the other
+        assert each[0].any()
+        assert not each[1].any()
 
 
 def test_threads_take_turns_at_a_filter():
     """What a row has spent is read and then written: two at a time would each see it unspent."""
     inside, most = [0], [0]
 
-    class Slow(RowSum):
+    class Slow(Total):
         def norms(self, X, y):
             inside[0] += 1
             most[0] = max(most[0], inside[0])
@@ -285,19 +369,21 @@ def test_threads_take_turns_at_a_filter():
             return super().norms(X, y)
 
     with opened(np.ones((4, 2))) as session:
-        bound = session.sum_sensitivity(Slow())
-        (grant,) = session.plan(Request("gaussian", "row sum", bound, 2, count=2, releases=8))
+        bound = session.sensitivity(RowSum(Slow()))
+        grant = session.plan(it=FilteredGaussian("row sum", bound, 2, count=2, releases=8)).it
+        sums = session.release(grant, session.hide(EachRow(1.0)))
+        seen = watched(sums)
         with ThreadPoolExecutor(8) as pool:
-            jobs = [pool.submit(session.hide_filtered, Slow(), grant) for _ in range(8)]
-        taking_part = [unnoised(job.result()).any() for job in jobs]
+            jobs = [pool.submit(sums.release, Slow()) for _ in range(8)]
+        assert [job.result().shape for job in jobs] == [(2,)] * 8
     assert most[0] == 1
-    assert sum(taking_part) <= 2
+    assert sum(value.any() for value in seen) <= 2
 
 
 def test_a_filter_needs_continuous_gaussian_noise():
     with pytest.raises(ValueError, match="releases"):
-        Request("laplace", "x", 1.0, releases=3)
+        FilteredGaussian("x", 1.0, releases=0)
     with opened(np.ones((4, 2)), noise="exact", random_state=None) as session:
-        bound = session.sum_sensitivity(RowSum())
+        bound = session.sensitivity(RowSum(Total()))
         with pytest.raises(PrivacyError, match="noise='secure'"):
-            session.plan(Request("gaussian", "row sum", bound, 2, count=1, releases=2))
+            session.plan(it=FilteredGaussian("row sum", bound, 2, count=1, releases=2))

@@ -16,10 +16,10 @@ import sklearn
 from dpadapt.hybrid.questions import Below, Loss, Mistake, Slope, Within
 from dpadapt.hybrid.rules import FunctionRule, LinearRule
 from dpadapt.privacy import PrivacyError
-from dpadapt.privacy.agents import AgentAskedTwice, Agents, NotEnoughAgents
-from dpadapt.privacy.holders import signs
-from dpadapt.privacy.randomisers import BallResponse, BinaryResponse, GaussianResponse
-from dpadapt.privacy.replies import Replies, agents_needed, estimate
+from dpadapt.privacy.local.agents import AgentAskedTwice, Agents, NotEnoughAgents
+from dpadapt.privacy.local.holders import signs
+from dpadapt.privacy.local.randomisers import BallResponse, BinaryResponse, GaussianResponse
+from dpadapt.privacy.local.replies import Replies, agents_needed, estimate
 
 SECRET = 271828.1828  # a value to look for in everything that is said
 
@@ -229,7 +229,7 @@ def test_each_agent_answers_its_own_part():
 def test_blocks_do_not_change_answers(monkeypatch):
     X, y = population(1000)
     whole = Agents(X, y).open(epsilon=60.0).ask(Mistake(rule()), ids=range(1000)).values
-    monkeypatch.setattr("dpadapt.privacy.holders._BLOCK", 7)
+    monkeypatch.setattr("dpadapt.privacy.local.holders._BLOCK", 7)
     assert np.array_equal(
         whole, Agents(X, y).open(epsilon=60.0).ask(Mistake(rule()), ids=range(1000)).values
     )

@@ -20,17 +20,18 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-import dpadapt.privacy.answers
-from contracts import everything_said
-from dpadapt.privacy import Cleaning, Gram, Grant, PrivacyError, Private, Request, machines
-from dpadapt.privacy._digest import keyed_digest
-from dpadapt.privacy.asked_model import AskedModel
-from dpadapt.privacy.asking import _facts, open_answers, restore_answers
-from dpadapt.privacy.machine_constants import PINPConstants, SparseVectorConstants
-from dpadapt.privacy.paths import PathRequest
-from dpadapt.privacy.rows import MemoryRows
-from dpadapt.privacy.schema import ReadBlock, Schema
-from dpadapt.privacy.secret_state import SecretState
+import dpadapt.privacy.mechanisms.answers
+from dpadapt.privacy import Cleaning, Gaussian, Gram, Grant, PrivacyError, Private, Rows
+from dpadapt.privacy.mechanisms import asking, machines
+from dpadapt.privacy.mechanisms._digest import keyed_digest
+from dpadapt.privacy.mechanisms.asked_model import AskedModel
+from dpadapt.privacy.mechanisms.asking import _facts, open_answers, restore_answers
+from dpadapt.privacy.mechanisms.machine_constants import PINPConstants, SparseVectorConstants
+from dpadapt.privacy.mechanisms.path import GaussianPath
+from dpadapt.privacy.mechanisms.secret_state import SecretState
+from dpadapt.privacy.rows.schema import ReadBlock, Schema
+from dpadapt.privacy.rows.sources import MemoryRows
+from dpadapt.testing.speech import everything_said
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(40, 2))
 Y = np.sign(X[:, 0])
@@ -54,7 +55,7 @@ def solve(table):
 
 
 FACTS = {"kernel": "rbf"}
-PATH = PathRequest(0.5)
+PATH = GaussianPath(0.5)
 PINP = PINPConstants(20, 1e-3, 1.0, 1.0, threshold=0.05, scale=0.2)
 SPARSE = SparseVectorConstants(20, 1e-3, 1.0, 1.0, threshold=0.05, scale=0.2, segment=0.05)
 KILLS = int(os.environ.get("DPADAPT_KILLS", "200"))
@@ -150,12 +151,12 @@ def test_a_kernel_that_fails_on_a_question_is_silent():
 class Looks:
     """A mechanism of one's own that would hand on what it sees."""
 
-    scale = 1.0
+    label, part, scale = "looks", "all", 1.0
 
     def __init__(self, score=None):
         self.score = score
 
-    def events(self, source):
+    def events(self, scale, source):
         return ()
 
 
@@ -163,14 +164,14 @@ class Looks:
 class Cheap(PINPConstants):
     """A subclass that says it costs nothing."""
 
-    def events(self, source):
+    def events(self, scale, source):
         return ()
 
 
 @dataclass(frozen=True)
-class CheapPath(PathRequest):
-    def request(self):
-        return Request("gaussian", "nothing", 1e-9)
+class CheapPath(GaussianPath):
+    def events(self, scale, source):
+        return ()
 
 
 @pytest.mark.parametrize(
@@ -183,20 +184,22 @@ def test_no_mechanism_from_outside_sees_an_answer(own):
     object.__setattr__(forced, "mechanism", own)  # past the first check: the session has its own
     private = Private(X, Y)
     session = private.open(epsilon=1.0, delta=1e-6)
-    with pytest.raises(PrivacyError, match="only those of"):
-        session._buy(own)
-    with pytest.raises((PrivacyError, TypeError)):
+    with pytest.raises(PrivacyError, match="only mechanisms of"):
+        session.plan(it=own)
+    with pytest.raises(PrivacyError, match="only mechanisms of"):
         open_answers(session, forced)
+    with pytest.raises(PrivacyError, match="only those of"):
+        asking._price(session, forced, 1.0)  # of what is restored from a file
     assert private.spent(1e-6).epsilon == 0
 
 
 def test_with_an_open_door_the_model_would_be_read(monkeypatch):
     """The test above could fail: without the check a subclass answers for nothing."""
-    for place in ("session", "asked_model"):
-        monkeypatch.setattr(f"dpadapt.privacy.{place}.check_interactive", lambda mechanism: None)
+    for check in ("doors.check_door", "asked_model.check_interactive"):
+        monkeypatch.setattr(f"dpadapt.privacy.mechanisms.{check}", lambda *_: None)
     session = session_on()
     tiny = Cheap(10**6, 1e-9, 1.0, 1e3, 1e-12, 1e-9)
-    monkeypatch.setitem(dpadapt.privacy.answers._MACHINES, Cheap, machines.PINP)
+    monkeypatch.setitem(dpadapt.privacy.mechanisms.answers._MACHINES, Cheap, machines.PINP)
     found = open_answers(session, model(tiny)).ask(grid(5))
     np.testing.assert_allclose(found, rbf(grid(5), X) @ solve(rbf(X, X)), atol=1e-6)
     assert session.guarantee.epsilon == 0
@@ -212,7 +215,7 @@ def test_the_session_charges_what_the_constants_cost(mechanism):
     with pytest.raises(PrivacyError, match="planned already"):
         open_answers(session, model(mechanism))
     with pytest.raises(PrivacyError, match="planned already"):
-        session.plan(Request("gaussian", "more", 0.1))
+        session.plan(it=Gaussian("more", 0.1))
 
 
 def test_a_mechanism_that_costs_too_much_is_refused_and_leaves_no_file(tmp_path):
@@ -229,13 +232,14 @@ def test_no_grant_is_given_for_nothing(tmp_path):
     answers = opened(tmp_path / "state.db")
     answers.close()
     session = session_on()
-    hidden = session.hide_gram(Gram(rbf, 1.0))
+    hidden = session.hide(Gram(rbf, 1.0))
     again = restore_answers(session, model(), tmp_path / "state.db")
-    request = Request("gaussian", "x", 1e-9, 10_000)
+    mechanism = Gaussian("x", 1e-9, 10_000)
     with pytest.raises(PrivacyError, match="planned already"):
-        session.plan(request)
+        session.plan(it=mechanism)
+    claimed = session.derive(hidden, lambda K: K, sensitivity=1e-9)
     with pytest.raises(PrivacyError, match="from this session"):
-        session.gaussian(Grant(request, 1e-12, "all"), hidden, lambda K: K)
+        session.release(Grant(mechanism, 1e-12), claimed)
     assert not session._left  # there is no grant at all
     again.close()
     for door in ("resume", "charge", "spend"):
@@ -250,14 +254,15 @@ def test_a_grant_used_by_many_threads_buys_one_release():
             return value
 
     session = session_on()
-    hidden = session.hide_rows(Cleaning(radius=1.0))
-    (grant,) = session.plan(Request("gaussian", "x", 1.0, 120))
+    hidden = session.hide(Rows(Cleaning(radius=1.0)))
+    claimed = session.derive(hidden, lambda K: K, sensitivity=1.0)
+    grant = session.plan(it=Gaussian("x", 1.0, 120)).it
     session._left = Slow(session._left)
-    outcomes = at_once(8, lambda i: session.gaussian(grant, hidden, lambda K: K))
+    outcomes = at_once(8, lambda i: session.release(grant, claimed))
     assert sum(isinstance(each, np.ndarray) for each in outcomes) == 1
 
     session._left, session._count = Slow({grant: 1}), contextlib.nullcontext()  # the twin
-    outcomes = at_once(8, lambda i: session.gaussian(grant, hidden, lambda K: K))
+    outcomes = at_once(8, lambda i: session.release(grant, claimed))
     assert sum(isinstance(each, np.ndarray) for each in outcomes) > 1
 
 
@@ -389,7 +394,7 @@ def test_a_restart_solves_nothing_and_takes_the_memory_that_is_said(tmp_path, mo
     def no_solving(*_):
         raise AssertionError("a restart must not solve anything")
 
-    monkeypatch.setattr("dpadapt.privacy.paths._forward", no_solving)
+    monkeypatch.setattr("dpadapt.privacy.mechanisms.path._forward", no_solving)
     tracemalloc.start()
     try:
         again = restored(tmp_path / "state.db")
@@ -429,8 +434,8 @@ def changed(values, place, value):
         {"rows": X[:-1], "labels": Y[:-1]},
         {"facts": {"kernel": "rbf", "gamma": 2.0}},
         {"facts": {}},
-        {"mechanism": PathRequest(0.4)},
-        {"mechanism": PathRequest(0.5, "others")},
+        {"mechanism": GaussianPath(0.4)},
+        {"mechanism": GaussianPath(0.5, "others")},
         {"mechanism": PINP},
         {"gram": Gram(rbf, 2.0)},
     ],
@@ -454,7 +459,9 @@ def test_a_file_goes_with_its_budget(tmp_path, options):
 
 def test_without_the_digest_other_rows_would_be_told_apart(tmp_path, monkeypatch):
     """One person's row is replaced between two runs: the old noise shows it, if it is used."""
-    monkeypatch.setattr("dpadapt.privacy.secret_state.keyed_digest", lambda *_: b"the same")
+    monkeypatch.setattr(
+        "dpadapt.privacy.mechanisms.secret_state.keyed_digest", lambda *_: b"the same"
+    )
     answers = opened(tmp_path / "state.db")
     first = answers.ask(grid(20))
     noise = answers._scale
@@ -624,7 +631,7 @@ def test_a_file_is_restored_in_its_own_place_alone(tmp_path, away):
 
 def test_a_file_that_is_mounted_by_itself_is_refused(tmp_path, monkeypatch):
     answers = opened(tmp_path / "state.db")
-    monkeypatch.setattr("dpadapt.privacy._file_home.is_mounted", lambda _: True)
+    monkeypatch.setattr("dpadapt.privacy.files.file_home.is_mounted", lambda _: True)
     with pytest.raises(PrivacyError, match=r"mounted by itself.*Mount its folder"):
         answers.ask(grid(1))
     answers.close()
@@ -663,7 +670,7 @@ def test_a_journal_of_another_time_undoes_no_answer(tmp_path, monkeypatch):
         opened(file)
     other.rename(file)
     journal.unlink()
-    monkeypatch.setattr("dpadapt.privacy.secret_state._require_home", lambda _: None)
+    monkeypatch.setattr("dpadapt.privacy.mechanisms.secret_state._require_home", lambda _: None)
     first, second = crash_and_go_on(seed=8)  # what would happen
     assert not np.array_equal(first, second)
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpadapt.privacy.ball_sampler import _PROPOSALS, _Envelope, draw, height
-from dpadapt.privacy.noise import ExactNoise, SecureNoise, SeededNoise
+from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
+from dpadapt.privacy.mechanisms.ball_sampler import _PROPOSALS, _Envelope, draw, height
 
 ALPHA = 1e-6
 DRAWS = 5_000
@@ -40,6 +40,7 @@ def points(a: float, d: int, draws: int = DRAWS, seed: int = 0) -> np.ndarray:
     return np.stack([draw(source.uniform, a * direction(d), 1.0) for _ in range(draws)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("a", "d"), CASES)
 def test_law_along_the_direction(a, d):
     z = points(a, d)

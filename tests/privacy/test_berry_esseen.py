@@ -8,9 +8,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from dpadapt.privacy import composition
-from dpadapt.privacy.composition import _normal_delta
-from dpadapt.privacy.events import GaussianEvent, OneDrawGaussianEvent
+from dpadapt.privacy.accounting.composition import _normal_delta
+from dpadapt.privacy.accounting.events import GaussianEvent
+from dpadapt.privacy.mechanisms import one_draw
+from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 
 FAR = 450.0  # an epsilon at which the normal law itself has nothing left: delta is its error
 SAME, OTHERS = 0.4748, 0.56  # Shevtsova 2011 and 2010
@@ -86,12 +87,12 @@ def test_draws_of_rate_1_and_a_gaussian_of_their_mu_are_two_laws():
 
 
 def test_halved_constants_are_seen(monkeypatch):
-    honest = composition._one_draw.loss_moments
+    honest = one_draw.loss_moments
 
     def halved(*facts):
         mean, variance, third = honest(*facts)
         return mean, variance, third / 2
 
-    monkeypatch.setattr(composition._one_draw, "loss_moments", halved)
+    monkeypatch.setattr(one_draw, "loss_moments", halved)
     assert constant(ONE_LAW["one event"]) < ESSEEN
     assert constant(SEVERAL["two laws"]) < ESSEEN

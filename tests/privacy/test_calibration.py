@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpadapt.privacy import _pld
-from dpadapt.privacy.calibration import calibrate, gaussian_mu, zcdp_rho
-from dpadapt.privacy.composition import compose_delta, compose_epsilon, gaussian_delta
-from dpadapt.privacy.events import (
+from dpadapt.discrepancy.parameters import zcdp_rho
+from dpadapt.privacy.accounting import pld as _pld
+from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
+from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, gaussian_delta
+from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     GaussianEvent,
     LaplaceEvent,
     ParallelEvent,
-    PoissonGaussianEvent,
     PureEvent,
 )
+from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 
 DELTA = 1 / 8000
 
@@ -233,6 +234,7 @@ def test_more_privacy_needs_more_noise():
     assert by_delta[0] > by_delta[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("different", [False, True])
 def test_a_large_mixture_needs_few_distributions(monkeypatch, different):
     """1,000 Gaussian and 1,000 pure events: at most 25 privacy loss distributions."""

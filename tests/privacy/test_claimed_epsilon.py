@@ -1,7 +1,7 @@
 """The claimed epsilon is what dp-accounting recomputes: never lower, at most 1% higher.
 
 Plans are calibrated over a grid of targets; their events then go to the accountant of
-``tests/independent_accountant.py``, which shares no code with the library's composition.
+``dpadapt.testing.independent_accountant``, which shares no code with the library's composition.
 """
 
 import math
@@ -13,22 +13,22 @@ import pytest
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 
-from dpadapt.privacy.calibration import calibrate
-from dpadapt.privacy.composition import compose_delta, compose_epsilon
-from dpadapt.privacy.events import (
+from dpadapt.privacy.accounting.calibration import calibrate
+from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
+from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
     ParallelEvent,
-    PoissonGaussianEvent,
     PureEvent,
-    RandomStoppingEvent,
 )
+from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
+from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
-from independent_accountant import recompute_delta, recompute_epsilon
+from dpadapt.testing.independent_accountant import recompute_delta, recompute_epsilon
 
 RATIOS = np.linspace(0.3, 1.7, 100)
 

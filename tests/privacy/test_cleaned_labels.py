@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpadapt.privacy import Cleaning
-from dpadapt.privacy.cleaning import Directions
+from dpadapt.privacy.statistics.directions import Directions
 
 ODD = [2.0, 3.0, 0.5, 1.5, -1.0, -0.5, math.nan, math.inf, -math.inf, 1e300]
 MAPS = {

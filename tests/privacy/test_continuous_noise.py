@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.privacy import mechanisms
-from dpadapt.privacy.noise import ExactNoise, SecureNoise, SeededNoise, _power_of_two, _to_grid
+from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise, _power_of_two, _to_grid
+from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
+from dpadapt.privacy.mechanisms.laplace import laplace_argmin
 
 ALPHA = 1e-6
 SOURCES = [SecureNoise(), SeededNoise(0), ExactNoise()]
@@ -25,8 +26,8 @@ class Silent(SeededNoise):
 
 def test_scores_are_compared_before_any_rounding():
     scores = np.array([1e-5, 0.0])  # much less apart than the grid of a release
-    assert mechanisms.laplace_argmin(Silent(), scores, scale=1.0) == 1
-    rounded = mechanisms.laplace(Silent(), scores, scale=1.0)  # what the choice was made by once
+    assert laplace_argmin(Silent(), scores, scale=1.0) == 1
+    rounded = add_laplace(Silent(), scores, scale=1.0)  # what the choice was made by once
     assert rounded[0] == rounded[1]
     assert int(np.argmin(rounded)) == 0
 
@@ -35,9 +36,7 @@ def test_scores_are_compared_before_any_rounding():
 def test_report_noisy_min_has_its_law(source):
     """P(first wins) for two scores that are one scale apart: 1 - exp(-1) (1/2 + 1/4)."""
     runs = 4000 if source.name != "exact" else 1500
-    wins = sum(
-        mechanisms.laplace_argmin(source, np.array([0.0, 2.0]), 2.0) == 0 for _ in range(runs)
-    )
+    wins = sum(laplace_argmin(source, np.array([0.0, 2.0]), 2.0) == 0 for _ in range(runs))
     chance = 1 - np.exp(-1) * 0.75
     assert stats.binomtest(wins, runs, chance).pvalue > ALPHA
     assert stats.binomtest(wins, runs, chance - 0.12).pvalue < ALPHA

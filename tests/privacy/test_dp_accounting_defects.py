@@ -12,9 +12,10 @@ from dp_accounting import dp_event, mechanism_calibration
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from dpadapt.privacy.calibration import gaussian_mu
-from dpadapt.privacy.composition import compose_epsilon
-from dpadapt.privacy.events import GaussianEvent, PoissonGaussianEvent, PureEvent
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.accounting.composition import compose_epsilon
+from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
+from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 ADD_OR_REMOVE = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
@@ -24,7 +25,7 @@ DELTA = 1e-6
 def test_pld_ignores_the_count_of_randomised_response():
     """Ten answers of epsilon 0.1 are accounted as one.
 
-    If this fails the defect is repaired: ``composition._pld_pure`` may then be replaced by
+    If this fails the defect is repaired: ``pld.RandomisedResponse`` may then be replaced by
     ``PLD.from_randomized_response`` through the accountant; until then never hand it the event.
     """
     one = dp_event.RandomizedResponseDpEvent(2 / (1 + math.exp(0.1)), 2)
@@ -38,7 +39,7 @@ def test_pld_ignores_the_count_of_randomised_response():
 
 
 def test_rdp_does_count_randomised_response():
-    """The test helper ``independent_accountant`` relies on this half.
+    """``dpadapt.testing.independent_accountant`` relies on this half.
 
     If it fails, compose the events one by one there.
     """
@@ -129,7 +130,8 @@ def test_no_event_for_the_exponential_mechanism():
 
 
 @pytest.mark.parametrize(
-    ("rate", "noise", "steps"), [(0.1, 1.0, 10), (0.01, 0.8, 300), (0.5, 3.0, 1)]
+    ("rate", "noise", "steps"),
+    [(0.1, 1.0, 10), pytest.param(0.01, 0.8, 300, marks=pytest.mark.slow), (0.5, 3.0, 1)],
 )
 def test_replace_one_poisson_gaussian_is_our_pair(rate, noise, steps):
     """dp-accounting's REPLACE adjacency is (1-q)N(0)+qN(1) against (1-q)N(0)+qN(-1), as ours.

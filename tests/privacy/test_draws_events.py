@@ -9,17 +9,16 @@ import pytest
 from scipy.optimize import brentq, linprog
 
 from dpadapt.privacy import Guarantee, Ledger
-from dpadapt.privacy.calibration import calibrate
-from dpadapt.privacy.composition import compose_delta, compose_epsilon, pld_epsilon
-from dpadapt.privacy.events import (
-    DrawsEvent,
+from dpadapt.privacy.accounting.calibration import calibrate
+from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, pld_epsilon
+from dpadapt.privacy.accounting.events import (
     GaussianEvent,
     ParallelEvent,
     PureEvent,
-    RandomStoppingEvent,
     event_from_dict,
-    printed_draws_epsilon,
 )
+from dpadapt.privacy.mechanisms.draws import DrawsEvent, printed_draws_epsilon
+from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 
 def runs(epsilon=1.0, delta=1e-9, draws=100, rate=1e-4, count=1):

@@ -3,28 +3,39 @@
 import dataclasses
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpadapt.privacy.calibration import gaussian_mu, zcdp_rho
-from dpadapt.privacy.composition import compose_epsilon
-from dpadapt.privacy.events import (
+from dpadapt.discrepancy.parameters import zcdp_rho
+from dpadapt.privacy.accounting import events as events_module
+from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
+from dpadapt.privacy.accounting.composition import (
+    compose_delta,
+    compose_epsilon,
+    fits,
+    pld_epsilon,
+)
+from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
-    DrawsEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
-    OneDrawGaussianEvent,
     ParallelEvent,
-    PoissonGaussianEvent,
     PureEvent,
-    RandomStoppingEvent,
-    UpdatesEvent,
     event_from_dict,
+    is_known,
 )
+from dpadapt.privacy.ledger.records import encode
+from dpadapt.privacy.mechanisms.draws import DrawsEvent
+from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
+from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
+from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
+from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
 GAUSSIAN = GaussianEvent("mean", sensitivity=0.5, scale=2.0, count=3)
 PURE = PureEvent("answer", epsilon=0.25, count=2)
@@ -60,10 +71,92 @@ def test_json_round_trip(event):
 
 
 def test_every_kind_is_in_the_round_trip():
-    ours = [cls for cls in _subclasses(Event) if cls.__module__ == Event.__module__]
-    kinds = {vars(cls)["kind"] for cls in ours if "kind" in vars(cls)}
+    ours = [cls for cls in _subclasses(Event) if cls.__module__.startswith("dpadapt.privacy.")]
+    kinds = {vars(cls)["kind"] for cls in ours if "kind" in vars(cls)} - {"summed"}  # of ledgers
     assert {event.kind for event in EVERY_KIND} == kinds
     assert len(kinds) == 11
+
+
+def event_class(module, kind, base=Event, *, slots=True, **answers):
+    """A class of events as if it stood in that module."""
+    parts = {"__module__": module} | ({} if kind is None else {"kind": kind}) | answers
+    return dataclasses.dataclass(frozen=True, slots=slots)(type("Made", (base,), parts))
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """The kinds of events, put back after the test."""
+    monkeypatch.setattr(events_module, "_KINDS", dict(events_module._KINDS))
+    return events_module._KINDS
+
+
+def test_an_event_of_the_package_registers_itself(registry):
+    made = event_class("dpadapt.privacy.mechanisms.sixth", "sixth")
+    assert registry["sixth"] is made
+    event = made("new")
+    assert event_from_dict(event.to_dict()) == event
+    assert is_known(event)
+    assert compose_epsilon([event], DELTA) == math.inf  # it states nothing yet
+
+
+@pytest.mark.parametrize("module", ["dpadapt.privacy.mechanisms.sixth", "elsewhere"])
+@pytest.mark.parametrize("kind", ["gaussian", "one-draw-gaussian"])
+def test_a_kind_is_given_once(module, kind, registry):
+    before = dict(registry)
+    with pytest.raises(TypeError, match=f"{kind!r} is taken by .*GaussianEvent"):
+        event_class(module, kind)
+    assert registry == before
+
+
+CHEAP = {
+    "pure_epsilon": property(lambda self: 0.0),
+    "gaussian_mu": property(lambda self: 0.0),
+    "renyi": lambda self, orders: np.zeros(orders.shape),
+}
+FOREIGN = {
+    "a kind of its own": ("elsewhere", "cheap", Event, True, ()),
+    "a kind of its own, like ours": ("dpadapt.privacy_", "cheap", Event, True, ()),
+    "a cheaper Gaussian": ("elsewhere", None, GaussianEvent, True, (1.0, 0.01)),
+    "a cheaper Gaussian of the package": ("dpadapt.privacy.x", None, GaussianEvent, True, (1, 1)),
+    "without slots": ("dpadapt.privacy.x", "cheap", Event, False, ()),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_an_event_from_elsewhere_lowers_no_price(name, registry, tmp_path):
+    module, kind, base, slots, facts = FOREIGN[name]
+    before = dict(registry)
+    cheap = event_class(module, kind, base, slots=slots, **CHEAP)("cheap", *facts)
+    assert registry == before
+    for event in (
+        cheap,
+        ParallelEvent("split", ((PURE,), (cheap,))),
+        RandomStoppingEvent("best", (cheap,), 1.0, 0.1),
+        ParallelEvent("split", ((RandomStoppingEvent("best", (PURE, cheap), 1.0, 0.1),),)),
+    ):
+        assert not is_known(event)
+        assert compose_epsilon([PURE, event], DELTA) == math.inf
+        assert compose_epsilon([event], 0.0) == math.inf
+        assert pld_epsilon([event], DELTA) == math.inf
+        assert compose_delta([event], 100.0) == 1
+        assert not fits([event], 100.0, 0.5)
+        with pytest.raises(ValueError, match="whatever the noise"):
+            calibrate(lambda _, e=event: [e], 1.0, DELTA)
+        with pytest.raises(ValueError, match="unknown kind of event"):
+            encode([event])
+
+
+def test_an_event_is_read_back_in_a_process_that_never_needed_its_mechanism():
+    text = json.dumps([event.to_dict() for event in EVERY_KIND])
+    code = (
+        "import json, sys\n"
+        "from dpadapt.privacy.accounting import events\n"
+        "from dpadapt.privacy.mechanisms import poisson\n"
+        "del sys.modules['dpadapt.privacy.mechanisms.poisson'], events._KINDS['poisson-gaussian']\n"
+        "print([events.event_from_dict(item).kind for item in json.loads(sys.argv[1])])\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code, text], capture_output=True, text=True)
+    assert run.stdout.strip() == str([event.kind for event in EVERY_KIND]), run.stderr
 
 
 def _subclasses(cls):

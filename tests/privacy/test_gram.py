@@ -9,8 +9,16 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from contracts import everything_said
-from dpadapt.privacy import Cleaning, Gram, PrivacyError, Private, Request, Schema, SecondMoment
+from dpadapt.privacy import (
+    Cleaning,
+    Gaussian,
+    Gram,
+    PrivacyError,
+    Private,
+    Schema,
+    SecondMoment,
+)
+from dpadapt.testing.speech import everything_said
 
 SECRET = 7331.125
 
@@ -27,11 +35,11 @@ def by_text(A, B):
 
 def hidden_table(private, gram):
     with private.open(epsilon=1.0, delta=1e-6) as session:
-        return session.hide_gram(gram)._value
+        return session.hide(gram)._value
 
 
 def test_values_labels_and_pool_stand_where_they_should(monkeypatch):
-    from dpadapt.privacy import rows
+    from dpadapt.privacy.rows import sources as rows
 
     monkeypatch.setattr(rows, "BLOCK_ROWS", 4)  # several blocks
     rng = np.random.default_rng(0)
@@ -80,15 +88,20 @@ def test_a_kernel_that_fails_on_a_row_says_nothing_and_leaves_the_others():
 def test_a_kernel_matrix_cannot_be_read():
     private = Private(np.full((3, 2), SECRET))
     with private.open(epsilon=1.0, delta=1e-6) as session:
-        hidden = session.hide_gram(Gram(linear, 1.0))
+        hidden = session.hide(Gram(linear, 1.0))
         for forbidden in (np.asarray, pickle.dumps, lambda h: h[0]):
             with pytest.raises((TypeError, AttributeError)):
                 forbidden(hidden)
         assert str(SECRET) not in repr(hidden)
-        (grant,) = session.plan(Request("gaussian", "x", 1.0, dimension=1))
-        with pytest.raises(PrivacyError, match="more sensitive"):
-            session.gaussian(grant, hidden)
-        released = session.gaussian(grant, hidden, lambda table: table[:1, 0])
+        grant = session.plan(it=Gaussian("x", 1.0, dimension=1)).it
+        with pytest.raises(PrivacyError, match="no bounded sensitivity"):
+            session.release(grant, hidden)
+        released = session.release(
+            grant,
+            session.derive(
+                hidden, lambda table: table[:1, 0], sensitivity=grant.mechanism.sensitivity
+            ),
+        )
     assert released.shape == (1,)
 
 
@@ -97,7 +110,7 @@ def test_under_add_remove_it_is_refused():
         Private(np.ones((3, 2))).open(epsilon=1.0, delta=1e-6, relation="add-remove") as session,
         pytest.raises(PrivacyError, match="replace-one"),
     ):
-        session.hide_gram(Gram(linear, 1.0))
+        session.hide(Gram(linear, 1.0))
 
 
 @pytest.mark.parametrize("build", [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix])

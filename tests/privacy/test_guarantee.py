@@ -11,18 +11,18 @@ import re
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, Guarantee, Private, SecondMoment, compose_epsilon
-from dpadapt.privacy.events import (
+from dpadapt.privacy import Cleaning, Gaussian, Guarantee, Private, SecondMoment, compose_epsilon
+from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
     ParallelEvent,
-    PoissonGaussianEvent,
     PureEvent,
-    RandomStoppingEvent,
 )
+from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
+from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 GAUSSIAN = GaussianEvent("second moment", 1.0, 4.0)
 EVERY_EVENT: list[Event] = [
@@ -108,7 +108,7 @@ def test_round_trip_through_a_dict_and_json(event):
 
 def test_a_guarantee_of_a_session_goes_through_json():
     with Private(np.ones((30, 2))).open(epsilon=0.7, delta=1e-6) as session:
-        session.plan(session.hide(SecondMoment(Cleaning(radius=1.0))).request())
+        session.plan(it=Gaussian.of(session.hide(SecondMoment(Cleaning(radius=1.0)))))
     again = Guarantee.from_dict(json.loads(session.guarantee.to_json()))
     assert again == session.guarantee
     assert again.epsilon <= 0.7

@@ -25,19 +25,19 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from dpadapt.privacy import BudgetExceeded, LedgerError, compose_epsilon, gaussian_mu
-from dpadapt.privacy._ledger_records import Balance, chain, digest_of
-from dpadapt.privacy._ledger_sqlite import SqliteStore
-from dpadapt.privacy._ledger_store import Store
-from dpadapt.privacy.events import (
+from dpadapt.privacy.accounting.events import (
     Event,
     GaussianEvent,
     LaplaceEvent,
     ParallelEvent,
-    PoissonGaussianEvent,
     PureEvent,
-    RandomStoppingEvent,
 )
-from dpadapt.privacy.ledger import Account, Ledger
+from dpadapt.privacy.ledger.ledger import Account, Ledger
+from dpadapt.privacy.ledger.records import Balance, chain, digest_of
+from dpadapt.privacy.ledger.sqlite import SqliteStore
+from dpadapt.privacy.ledger.store import Store
+from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
+from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 EPSILON, DELTA = 1.0, 1e-6
 MU = gaussian_mu(EPSILON, DELTA)

@@ -14,12 +14,12 @@ import pytest
 from sqlalchemy import text
 
 from dpadapt.privacy import LedgerError, gaussian_mu
-from dpadapt.privacy import _ledger_tables as tables
-from dpadapt.privacy._file_home import home_of, is_mounted, read_on_disk
-from dpadapt.privacy._ledger_records import chain, encode, genesis
-from dpadapt.privacy._ledger_sqlite import SqliteStore
-from dpadapt.privacy.events import Event, GaussianEvent, PureEvent
-from dpadapt.privacy.ledger import Account, Ledger
+from dpadapt.privacy.accounting.events import Event, GaussianEvent, PureEvent
+from dpadapt.privacy.files.file_home import home_of, is_mounted, read_on_disk
+from dpadapt.privacy.ledger import tables as tables
+from dpadapt.privacy.ledger.ledger import Account, Ledger
+from dpadapt.privacy.ledger.records import chain, encode, genesis
+from dpadapt.privacy.ledger.sqlite import SqliteStore
 
 EPSILON, DELTA = 1.0, 1e-6
 SMALL = [GaussianEvent("mean", gaussian_mu(EPSILON, DELTA) / 1000, 1.0)]
@@ -272,7 +272,7 @@ def test_a_backup_in_a_file_of_the_same_number_is_noticed(account: Account, path
 def test_a_file_mounted_by_itself_is_refused(
     account: Account, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpadapt.privacy._file_home.is_mounted", lambda _: True)
+    monkeypatch.setattr("dpadapt.privacy.files.file_home.is_mounted", lambda _: True)
     refused(path, r"mounted by itself.*Mount its folder")
 
 
@@ -465,3 +465,10 @@ def test_a_file_between_two_pages_of_a_commit_is_read_as_it_is(path: Path) -> No
     with contextlib.closing(sqlite3.connect(path)) as plain, pytest.raises(sqlite3.DatabaseError):
         plain.execute("select place from home").fetchone()
     assert read_on_disk(path, "select place from home") == "here"
+
+
+def test_a_name_for_drafts_is_no_name_for_a_ledger(tmp_path):
+    """Making "budget.db" removed ".budget.db.new", whatever it was: a ledger with charges, say."""
+    with pytest.raises(ValueError, match="are for drafts"):
+        Ledger(tmp_path / ".budget.db.new").create("patients", epsilon=1.0, delta=1e-6)
+    assert not list(tmp_path.iterdir())

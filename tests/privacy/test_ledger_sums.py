@@ -15,27 +15,27 @@ from pathlib import Path
 import pytest
 
 from dpadapt.privacy import BudgetExceeded, LedgerError, compose_delta, compose_epsilon
-from dpadapt.privacy import _ledger_sums as sums_module
-from dpadapt.privacy import _ledger_tables as tables
-from dpadapt.privacy._ledger_records import Balance, chain, digest_of, encode, genesis
-from dpadapt.privacy._ledger_sums import SummedEvent, decode_sums, encode_sums, summed
-from dpadapt.privacy.composition import fits
-from dpadapt.privacy.events import (
+from dpadapt.privacy.accounting.composition import fits
+from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
-    DrawsEvent,
     Event,
     GaussianEvent,
     LaplaceEvent,
-    OneDrawGaussianEvent,
     ParallelEvent,
-    PoissonGaussianEvent,
     PureEvent,
-    RandomStoppingEvent,
-    UpdatesEvent,
-    renyi_orders,
 )
-from dpadapt.privacy.ledger import Account, Ledger
+from dpadapt.privacy.accounting.renyi import renyi_orders
+from dpadapt.privacy.ledger import sums as sums_module
+from dpadapt.privacy.ledger import tables as tables
+from dpadapt.privacy.ledger.ledger import Account, Ledger
+from dpadapt.privacy.ledger.records import Balance, chain, digest_of, encode, genesis
+from dpadapt.privacy.ledger.sums import SummedEvent, decode_sums, encode_sums, summed
+from dpadapt.privacy.mechanisms.draws import DrawsEvent
+from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
+from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
+from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
+from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
 DELTA = 1e-6
 MANY = int(os.environ.get("DPADAPT_LEDGER_CHARGES", "10000"))  # of the slow test
@@ -91,8 +91,8 @@ def test_laws_grow_with_what_is_rounded_up(maker: Callable[[float], Event]) -> N
     event = maker(1.0)
     if isinstance(event, (RandomStoppingEvent, GaussianEvent, DiscreteGaussianEvent)):
         return  # these are added exactly
-    unit, _ = sums_module._law(event)
-    other = sums_module._law(maker(1.01))[0]
+    unit, _ = event.law()
+    other = maker(1.01).law()[0]
     (worst,) = sums_module._merged({unit: 1, other: 1}, lambda facts: ())  # type: ignore[arg-type]
     for each in (unit, other):
         assert compose_delta([worst] * 5, 1e-3) >= compose_delta([each] * 5, 1e-3) * (1 - 1e-9)
@@ -256,9 +256,9 @@ def steps_of(task: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> int
         counted[0] += len(events)
         return original(events)
 
-    monkeypatch.setattr("dpadapt.privacy._ledger_records.summed", counting)
+    monkeypatch.setattr("dpadapt.privacy.ledger.records.summed", counting)
     task()
-    monkeypatch.setattr("dpadapt.privacy._ledger_records.summed", original)
+    monkeypatch.setattr("dpadapt.privacy.ledger.records.summed", original)
     return counted[0]
 
 

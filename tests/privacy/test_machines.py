@@ -17,11 +17,16 @@ import pytest
 from scipy import integrate, stats
 
 from dpadapt.privacy import compose_delta, compose_epsilon
-from dpadapt.privacy.errors import PrivacyError
-from dpadapt.privacy.events import GaussianEvent, PureEvent, UpdatesEvent
-from dpadapt.privacy.machine_constants import PINPConstants, Setting, SparseVectorConstants
-from dpadapt.privacy.machines import PINP, Answer, SparseVector
-from dpadapt.privacy.noise import ExactNoise, SecureNoise, SeededNoise
+from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
+from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
+from dpadapt.privacy.mechanisms.machine_constants import (
+    PINPConstants,
+    Setting,
+    SparseVectorConstants,
+)
+from dpadapt.privacy.mechanisms.machines import PINP, Answer, SparseVector
+from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
 ALPHA = 1e-6
 FACTS = {"prediction": 1e-4, "bound": 1.0, "norm": 1.0, "epsilon": 1.0, "delta": 1e-6}
@@ -170,14 +175,14 @@ def test_the_noise_is_that_of_the_theorem_and_twice_the_printed():
 )
 def test_what_is_charged(make, source):
     constants = make(Setting(**FACTS))
-    events = constants.events(source)
+    events = constants.events(constants.scale, source)
     spent = compose_epsilon(events, 1e-6)
     if make == PINPConstants.paper:
         assert spent < 1 / 100  # what its constants give in truth
     elif source.name == "secure":
         assert 0.99 < spent <= 1 + 1e-6
     weaker = replace(constants, scale=0.7 * constants.scale)
-    assert compose_epsilon(weaker.events(source), 1e-6) > 1.1 * spent
+    assert compose_epsilon(weaker.events(weaker.scale, source), 1e-6) > 1.1 * spent
     assert all(event.count == constants.updates for event in events)
     kinds = {"pinp": [UpdatesEvent], "sparse": [PureEvent, GaussianEvent]}
     if source.name == "secure":

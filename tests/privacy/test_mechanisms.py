@@ -7,9 +7,19 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.privacy import mechanisms
-from dpadapt.privacy.mechanisms import NUGGET, from_svec, gaussian_process, svec
-from dpadapt.privacy.noise import NoiseSource, SeededNoise
+from dpadapt.privacy.core.noise import NoiseSource, SeededNoise
+from dpadapt.privacy.mechanisms.exponential import noisy_argmin
+from dpadapt.privacy.mechanisms.gaussian import (
+    NUGGET,
+    from_svec,
+    gaussian_process,
+    gaussian_process_slack,
+    svec,
+    symmetric_gaussian,
+)
+from dpadapt.privacy.mechanisms.gaussian import gaussian as add_gaussian
+from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
+from dpadapt.privacy.mechanisms.randomised_response import randomised_response
 
 
 class NoNoise(SeededNoise):
@@ -50,13 +60,13 @@ def test_svec_of_nothing():
 
 def test_noise_goes_to_the_isometric_coordinates():
     source, M = NoNoise(), np.array([[1.0, 2.0], [2.0, 5.0]])
-    assert np.allclose(mechanisms.symmetric_gaussian(source, M, 1.0), M)
+    assert np.allclose(symmetric_gaussian(source, M, 1.0), M)
     assert np.allclose(source.seen, [1.0, 2 * math.sqrt(2), 5.0])
 
 
 def test_float32_values_are_noised_in_float64():
     value = np.ones(3, dtype=np.float32)
-    for mechanism in (mechanisms.gaussian, mechanisms.laplace):
+    for mechanism in (add_gaussian, add_laplace):
         assert mechanism(SeededNoise(0), value, 1.0).dtype == np.float64
 
 
@@ -74,11 +84,11 @@ def test_two_matrices_are_no_further_apart_after_the_symmetric_mechanism_than_be
     corner[0, 1] = 1.0
     for move in (corner, *rng.normal(size=(50, 3, 3))):
         value = rng.normal(size=(3, 3))
-        noisy = [mechanisms.symmetric_gaussian(Seen(0), one, 1.0) for one in (value, value + move)]
+        noisy = [symmetric_gaussian(Seen(0), one, 1.0) for one in (value, value + move)]
         assert np.linalg.norm(seen[-1] - seen[-2]) <= np.linalg.norm(move) * (1 + 1e-12)
         assert all((one == one.T).all() for one in noisy)
     with pytest.raises(ValueError, match="square"):
-        mechanisms.symmetric_gaussian(SeededNoise(0), np.zeros((2, 3)), 1.0)
+        symmetric_gaussian(SeededNoise(0), np.zeros((2, 3)), 1.0)
 
 
 # Gaussian processes ----------------------------------------------------------------------------
@@ -114,7 +124,7 @@ def test_dense_queries_cost_no_more_than_the_distance_of_the_weights(points, see
     z = np.random.default_rng(seed).uniform(-1, 1, points)
     K = rbf(z, z)
     one, other = (whitened(rbf(z, x) @ w, K) for w in (a, b))
-    slack = mechanisms.gaussian_process_slack(points, np.abs(rbf(z, x) @ a).max(), 1.0)
+    slack = gaussian_process_slack(points, np.abs(rbf(z, x) @ a).max(), 1.0)
     assert np.linalg.norm(one - other) <= distance * (1 + 1e-6)
     assert np.linalg.norm(one - other) >= 0.5 * distance  # the bound is not idle
     assert slack < 1e-6 * distance
@@ -171,10 +181,10 @@ def test_the_covariance_must_fit_the_values(shape):
 
 
 def test_the_slack_grows_as_stated():
-    one = mechanisms.gaussian_process_slack(1, 1.0, 1.0)
-    assert mechanisms.gaussian_process_slack(100, 1.0, 1.0) == pytest.approx(10 * one)
-    assert mechanisms.gaussian_process_slack(1, 3.0, 1.0) == pytest.approx(3 * one)
-    assert mechanisms.gaussian_process_slack(1, 1.0, 4.0) == pytest.approx(one / 2)
+    one = gaussian_process_slack(1, 1.0, 1.0)
+    assert gaussian_process_slack(100, 1.0, 1.0) == pytest.approx(10 * one)
+    assert gaussian_process_slack(1, 3.0, 1.0) == pytest.approx(3 * one)
+    assert gaussian_process_slack(1, 1.0, 4.0) == pytest.approx(one / 2)
     assert one >= 2 * np.finfo(float).eps / math.sqrt(NUGGET)
 
 
@@ -219,23 +229,19 @@ def test_probabilities_of_the_mechanism_are_those_of_the_bound():
     expected = np.exp(log_probabilities(np.array([0.0, 2.0, 2.0]), 1.0))
     source = SeededNoise(4)
     scores = np.array([0.0, 2.0, 2.0])
-    counts = np.bincount(
-        [mechanisms.noisy_argmin(source, scores, 1.0) for _ in range(20_000)], minlength=3
-    )
+    counts = np.bincount([noisy_argmin(source, scores, 1.0) for _ in range(20_000)], minlength=3)
     assert np.allclose(counts / 20_000, expected, atol=0.02)
 
 
 def test_randomised_response_keeps_its_shape_and_its_categories():
     source: NoiseSource = SeededNoise(0)
     answers = np.arange(12).reshape(3, 4) % 3
-    noisy = mechanisms.randomised_response(source, answers, categories=3, epsilon=0.1)
+    noisy = randomised_response(source, answers, categories=3, epsilon=0.1)
     assert noisy.shape == (3, 4)
     assert set(noisy.ravel()) <= {0, 1, 2}
     assert noisy.dtype == np.int64
-    same = mechanisms.randomised_response(source, answers, categories=3, epsilon=1e6)
+    same = randomised_response(source, answers, categories=3, epsilon=1e6)
     assert (same == answers).all()
     for epsilon in (1e-9, 0.1, 5.0, 30.0):
-        lies = np.mean(
-            mechanisms.randomised_response(source, np.zeros(50_000, int), 2, epsilon) != 0
-        )
+        lies = np.mean(randomised_response(source, np.zeros(50_000, int), 2, epsilon) != 0)
         assert lies == pytest.approx(1 / (1 + math.exp(epsilon)), abs=0.012)

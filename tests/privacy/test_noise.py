@@ -16,16 +16,17 @@ import pytest
 
 from dpadapt.privacy import (
     Cleaning,
+    Gaussian,
     PrivacyError,
     Private,
-    Request,
     SecondMoment,
+    SymmetricGaussian,
     compose_delta,
     compose_epsilon,
 )
-from dpadapt.privacy.composition import gaussian_delta
-from dpadapt.privacy.events import DiscreteGaussianEvent, GaussianEvent
-from dpadapt.privacy.noise import ExactNoise, SecureNoise, SeededNoise, noise_source
+from dpadapt.privacy.accounting.composition import gaussian_delta
+from dpadapt.privacy.accounting.events import DiscreteGaussianEvent, GaussianEvent
+from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise, noise_source
 
 SCALES = [1.0, 0.3, 4096.0, 1e-12, 7e9, 2.0**-40 * 1.999999]
 
@@ -83,10 +84,10 @@ def test_a_source_that_ignores_forks_would_be_caught():
 def test_a_session_releases_nothing_in_a_forked_child():
     with Private(np.ones((9, 1))).open(epsilon=1.0, delta=1e-6) as session:
         hidden = session.hide(SecondMoment(Cleaning(radius=1.0)))
-        (grant,) = session.plan(hidden.request(count=30))
+        grant = session.plan(it=Gaussian.of(hidden, count=30)).it
 
         def draw() -> np.ndarray:
-            return np.array([session.gaussian(grant, hidden)[0, 0] for _ in range(10)])
+            return np.array([session.release(grant, hidden)[0, 0] for _ in range(10)])
 
         def refused() -> np.ndarray:
             with pytest.raises(PrivacyError, match="another process"):
@@ -218,8 +219,8 @@ def test_a_session_with_exact_noise_charges_for_the_grid():
     private = Private(np.ones((50, 2)))
     with private.open(epsilon=1.0, delta=1e-6, noise="exact") as session:
         hidden = session.hide(SecondMoment(Cleaning(radius=1.0)))
-        (grant,) = session.plan(hidden.request())
-        session.symmetric_gaussian(grant, hidden)
+        grant = session.plan(it=SymmetricGaussian.of(hidden)).it
+        session.release(grant, hidden)
     (event,) = session.guarantee.events
     assert event.kind == "discrete-gaussian"
     assert event.sensitivity > hidden.sensitivity
@@ -314,4 +315,4 @@ def test_numpy_random_state_of_the_user_is_left_alone():
         source.add_gaussian(np.zeros(3), 1.0)
         source.noisy_argmin(np.zeros(3), 1.0)
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
-    assert Request("gaussian", "x").event(SecureNoise(), 1.0) == GaussianEvent("x", 1.0, 1.0)
+    assert Gaussian("x").event(1.0, SecureNoise()) == GaussianEvent("x", 1.0, 1.0)

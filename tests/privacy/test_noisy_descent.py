@@ -5,9 +5,19 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, Descent, PrivacyError, Private, compose_epsilon
-from dpadapt.privacy._descent import steps
-from dpadapt.privacy.events import OneDrawGaussianEvent
+from dpadapt.privacy import (
+    Cleaning,
+    Descent,
+    DrawnDescent,
+    PrivacyError,
+    Private,
+    RowWeights,
+    compose_epsilon,
+    draws,
+    reweigh,
+)
+from dpadapt.privacy.mechanisms._descent import steps
+from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 
 ROWS = Cleaning(radius=1.0, label_range=(-1.0, 1.0))
 
@@ -89,10 +99,10 @@ def run(descent, *, n_rows=300, sigma=None, seed=0, X=None, y=None, density=1.0,
     y = np.sign(X[:, 0]) if y is None else y
     settings = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": seed, **options}
     with Private(X, y).open(**settings) as session:
-        weights = session.weigh()
-        request = descent.request("descent", density, len(X), printed=sigma)
-        (grant,) = session.plan(request)
-        return session.noisy_descent(grant, weights, density, descent), session, grant
+        weights = RowWeights(session)
+        planned = DrawnDescent.planned(descent, "descent", density, len(X), printed=sigma)
+        grant = session.plan(it=planned).it
+        return session.release(grant, draws(weights, density), descent=descent), session, grant
 
 
 def test_noise_has_the_variance_of_the_grant():
@@ -117,6 +127,7 @@ def test_every_step_is_charged_for():
     assert session._left[grant] == 0
 
 
+@pytest.mark.slow
 def test_calibrated_noise_meets_the_budget():
     descent = Descent(ROWS, clip=1.0, radius=1.0, steps=500)
     _, session, grant = run(descent, n_rows=2000)
@@ -129,37 +140,37 @@ def test_a_grant_buys_as_many_steps_as_it_was_planned_for():
     X = np.random.default_rng(2).normal(size=(200, 2))
     descent = Descent(ROWS, clip=1.0, radius=1.0, steps=100)
     with Private(X, X[:, 0]).open(epsilon=5.0, delta=1e-6) as session:
-        weights = session.weigh()
-        request = descent.request("descent", 0.5, 200, rounds=2, printed=4.0)
-        assert request.count == 200
-        (grant,) = session.plan(request)
-        session.noisy_descent(grant, weights, 0.5, descent)
+        weights = RowWeights(session)
+        planned = DrawnDescent.planned(descent, "descent", 0.5, 200, rounds=2, printed=4.0)
+        assert planned.count == 200
+        grant = session.plan(it=planned).it
+        session.release(grant, draws(weights, 0.5), descent=descent)
         longer = Descent(ROWS, clip=1.0, radius=1.0, steps=101)
         with pytest.raises(PrivacyError, match="as often as"):
-            session.noisy_descent(grant, weights, 0.5, longer)
-        session.noisy_descent(grant, weights, 0.5, descent)
+            session.release(grant, draws(weights, 0.5), descent=longer)
+        session.release(grant, draws(weights, 0.5), descent=descent)
         with pytest.raises(PrivacyError, match="as often as"):
-            session.noisy_descent(grant, weights, 0.5, descent)
+            session.release(grant, draws(weights, 0.5), descent=descent)
 
 
 def test_longer_gradients_sparser_weights_and_foreign_grants_are_refused():
     X = np.random.default_rng(3).normal(size=(200, 2))
     descent = Descent(ROWS, clip=1.0, radius=1.0, steps=10)
     with Private(X, X[:, 0]).open(epsilon=5.0, delta=1e-6) as session:
-        weights = session.weigh()
-        (grant,) = session.plan(descent.request("descent", 0.5, 200, printed=4.0))
+        weights = RowWeights(session)
+        grant = session.plan(it=DrawnDescent.planned(descent, "descent", 0.5, 200, printed=4.0)).it
         wide = Descent(ROWS, clip=1.1, radius=1.0, steps=10)
         with pytest.raises(PrivacyError, match="longer"):
-            session.noisy_descent(grant, weights, 0.5, wide)
+            session.release(grant, draws(weights, 0.5), descent=wide)
         with pytest.raises(PrivacyError, match="less dense"):
-            session.noisy_descent(grant, weights, 0.49, descent)
+            session.release(grant, draws(weights, 0.49), descent=descent)
         odd = Descent(ROWS, clip=1.0, radius=1.0, steps=10, start=np.zeros(3))
         with pytest.raises(ValueError, match="start must hold 2 numbers"):
-            session.noisy_descent(grant, weights, 0.5, odd)
+            session.release(grant, draws(weights, 0.5), descent=odd)
         assert session._left[grant] == 10  # nothing of it was spent
         other = Private(X, X[:, 0]).open(epsilon=5.0, delta=1e-6)
         with pytest.raises(PrivacyError, match="from this session"):
-            other.noisy_descent(grant, other.weigh(), 0.5, descent)
+            other.release(grant, draws(RowWeights(other), 0.5), descent=descent)
 
 
 def test_exact_noise_and_missing_labels_are_refused():
@@ -168,12 +179,12 @@ def test_exact_noise_and_missing_labels_are_refused():
     descent = Descent(ROWS, clip=1.0, radius=1.0, steps=10)
     exact = Private(X, X[:, 0]).open(epsilon=1.0, delta=1e-6, noise="exact")
     with pytest.raises(PrivacyError, match="noise='secure'"):
-        exact.plan(descent.request("descent", 0.5, 200))
+        exact.plan(it=DrawnDescent.planned(descent, "descent", 0.5, 200))
     with Private(X).open(epsilon=1.0, delta=1e-6) as session:
-        weights = session.weigh()
-        (grant,) = session.plan(descent.request("descent", 0.5, 200, printed=4.0))
+        weights = RowWeights(session)
+        grant = session.plan(it=DrawnDescent.planned(descent, "descent", 0.5, 200, printed=4.0)).it
         with pytest.raises(ValueError, match="labels"):
-            session.noisy_descent(grant, weights, 0.5, descent)
+            session.release(grant, draws(weights, 0.5), descent=descent)
 
 
 def test_it_learns_where_there_are_rows_enough():
@@ -192,10 +203,10 @@ def test_draws_of_a_descent_follow_the_weights():
     y = np.where(np.arange(1000) < 500, 1.0, -1.0)
     descent = Descent(ROWS, clip=1.0, radius=1.0, steps=4000)
     with Private(X, y).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
-        weights = session.weigh()
-        (grant,) = session.plan(descent.request("descent", 0.5, 1000, printed=0.5))
-        session.reweigh(weights, lambda Z, labels: labels > 0, ROWS, 100.0)
-        assert session.noisy_descent(grant, weights, 0.5, descent)[0] > 0.8
+        weights = RowWeights(session)
+        grant = session.plan(it=DrawnDescent.planned(descent, "descent", 0.5, 1000, printed=0.5)).it
+        reweigh(weights, lambda Z, labels: labels > 0, ROWS, 100.0)
+        assert session.release(grant, draws(weights, 0.5), descent=descent)[0] > 0.8
 
 
 def test_memory_mapped_rows_are_read_in_place(tmp_path):

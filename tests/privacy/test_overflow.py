@@ -9,8 +9,20 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.privacy import Cleaning, Gram, Request, SecondMoment
-from dpadapt.privacy.queries import MOST_ROWS, MOST_SUM, check_sum
+from dpadapt.privacy import (
+    Cleaning,
+    EachRow,
+    FilteredGaussian,
+    FilteredMean,
+    Gram,
+    Rows,
+    RowSum,
+    RowWeights,
+    SecondMoment,
+    Weighted,
+)
+from dpadapt.privacy.core.sample import MOST_ROWS
+from dpadapt.privacy.core.statistic import MOST_SUM, check_sum
 
 N = 1900
 ROWS = np.zeros((N, 1))
@@ -20,13 +32,13 @@ def opened(rows=ROWS, **options):
     return Private(rows).open(epsilon=1.0, delta=1e-6, **options)
 
 
-class Weighted(SecondMoment):
+class WeightedMoment(SecondMoment):
     def weighted_block(self, X, y, weights):
         return (X.T * weights) @ X
 
 
 def moment(radius):
-    return Weighted(Cleaning(radius=radius))
+    return WeightedMoment(Cleaning(radius=radius))
 
 
 def unread(*_, **__):
@@ -40,18 +52,19 @@ def largest(n_rows):
 
 REFUSED = {
     "hide": lambda session, r: session.hide(moment(r)),
-    "hide_sum": lambda session, r: session.hide_sum(moment(r)),
-    "sum_sensitivity": lambda session, r: session.sum_sensitivity(moment(r)),
-    "hide_weighted": lambda session, r: session.hide_weighted(moment(r), session.weigh(), 0.5),
-    "hide_gram": lambda session, r: session.hide_gram(Gram(lambda A, B: A @ B.T, r**2)),
-    "hide_rows": lambda session, r: session.hide_rows(Cleaning(radius=r**2)),
+    "sum": lambda session, r: session.hide(RowSum(moment(r))),
+    "sum_sensitivity": lambda session, r: session.sensitivity(RowSum(moment(r))),
+    "weighted sum": lambda session, r: session.hide(Weighted(moment(r), RowWeights(session), 0.5)),
+    "kernel values": lambda session, r: session.hide(Gram(lambda A, B: A @ B.T, r**2)),
+    "rows": lambda session, r: session.hide(Rows(Cleaning(radius=r**2))),
 }
 
 
 @pytest.mark.parametrize("way", REFUSED)
 def test_what_could_overflow_is_refused_before_a_row_is_read(way):
     with opened() as session:
-        session._sum = session._part = session._rows.long_blocks = unread
+        rows = session._samples["all"].rows
+        rows.blocks = rows.long_blocks = unread
         with pytest.raises(ValueError, match="sums could overflow"):
             REFUSED[way](session, 1.001 * largest(N))
         if way == "hide":  # the square of the radius is no number
@@ -59,7 +72,7 @@ def test_what_could_overflow_is_refused_before_a_row_is_read(way):
                 REFUSED[way](session, 1e200)
 
 
-@pytest.mark.parametrize("way", sorted(set(REFUSED) - {"hide_gram"}))
+@pytest.mark.parametrize("way", sorted(set(REFUSED) - {"kernel values"}))
 def test_what_fits_is_taken(way):
     with opened() as session:
         REFUSED[way](session, largest(N))
@@ -68,13 +81,13 @@ def test_what_fits_is_taken(way):
 def test_the_refusal_under_add_remove_does_not_tell_how_many_rows_there_are():
     for n in (1, 5, 1900):
         with opened(np.zeros((n, 1)), relation="add-remove") as session:
-            session.hide_sum(moment(largest(MOST_ROWS)))
+            session.hide(RowSum(moment(largest(MOST_ROWS))))
             with pytest.raises(ValueError, match="sums could overflow"):
-                session.hide_sum(moment(1.001 * largest(MOST_ROWS)))
+                session.hide(RowSum(moment(1.001 * largest(MOST_ROWS))))
 
 
 def test_a_filtered_sum_is_refused_too():
-    class Filtered(SecondMoment):
+    class Filtered(SecondMoment, FilteredMean):
         def norms(self, X, y):
             return np.zeros(len(X))
 
@@ -82,9 +95,10 @@ def test_a_filtered_sum_is_refused_too():
             return np.zeros((1, 1))
 
     with opened() as session:
-        (grant,) = session.plan(Request("gaussian", "steps", 1.0, count=1, releases=2))
+        grant = session.plan(it=FilteredGaussian("steps", 1.0, count=1, releases=2)).it
+        sums = session.release(grant, session.hide(EachRow(1e152)))
         with pytest.raises(ValueError, match="sums could overflow"):
-            session.hide_filtered(Filtered(Cleaning(radius=1e152)), grant)
+            sums.release(Filtered(Cleaning(radius=1e152)))
 
 
 def moved(radius):
@@ -107,8 +121,8 @@ def test_one_row_moved_a_mean_by_a_thousand_sensitivities(monkeypatch):
     with pytest.raises(ValueError, match="sums could overflow"):
         moved(radius)
     zeroed = functools.partial(np.nan_to_num, posinf=0.0, neginf=0.0)
-    monkeypatch.setattr("dpadapt.privacy.session.check_sum", lambda *facts: None)
-    monkeypatch.setattr("dpadapt.privacy.session._finite", zeroed)
+    monkeypatch.setattr("dpadapt.privacy.core.statistic.check_sum", lambda *facts: None)
+    monkeypatch.setattr("dpadapt.privacy.core.session.finite", zeroed)
     assert moved(radius) > 500  # as it did without the refusal
 
 
@@ -116,7 +130,7 @@ def test_what_a_function_makes_too_large_is_clipped_and_not_zero():
     with opened(np.ones((N, 1))) as session:
         hidden = session.hide(moment(1.0))
         values = [
-            session.derive(hidden, lambda M, f=factor: M * f * 1e308, "large")._value[0, 0]
+            session.derive(hidden, lambda M, f=factor: M * f * 1e308, label="large")._value[0, 0]
             for factor in (1e-9, 1e-8, 1.0, 10.0, -10.0, np.nan)
         ]
     assert values[:4] == sorted(values[:4])

@@ -9,10 +9,10 @@ import pytest
 from scipy import stats
 
 from dpadapt.privacy import Gram, PrivacyError, Private
-from dpadapt.privacy.asked_model import AskedModel
-from dpadapt.privacy.asking import open_answers
-from dpadapt.privacy.noise import ExactNoise, SecureNoise, SeededNoise
-from dpadapt.privacy.paths import PathRequest
+from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
+from dpadapt.privacy.mechanisms.asked_model import AskedModel
+from dpadapt.privacy.mechanisms.asking import open_answers
+from dpadapt.privacy.mechanisms.path import GaussianPath
 
 ALPHA = 1e-6  # rate of false positives of every test here
 ROWS = np.array([[0.0], [0.4], [-0.7]])
@@ -43,7 +43,7 @@ def asked(model, outputs, questions, *, source=None, broken=None, scale_by=1.0):
             honest = session._source.normals
             session._source.normals = lambda shape: broken(honest(shape))
         columns = np.repeat(np.asarray(model, dtype=float)[:, None], outputs, axis=1)
-        asked_of = AskedModel(gram, lambda K: columns, PathRequest(0.05), Points())
+        asked_of = AskedModel(gram, lambda K: columns, GaussianPath(0.05), Points())
         answers = open_answers(session, asked_of)
         scale = answers._scale
         answers._scale = scale * scale_by

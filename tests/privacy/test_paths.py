@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 
 from dpadapt.privacy import Gram
-from dpadapt.privacy.paths import NUGGET, LazyPath
+from dpadapt.privacy.mechanisms.path import NUGGET, LazyPath
 
 
 def factor_of(path):

@@ -19,17 +19,17 @@ import pytest
 from dpadapt.hybrid.protocol import write_refusal, write_reply
 from dpadapt.hybrid.questions import Below, Mistake, Slope
 from dpadapt.hybrid.rules import FunctionRule, LinearRule
-from dpadapt.privacy import pipes
-from dpadapt.privacy.agents import AgentAskedTwice, Agents
-from dpadapt.privacy.pipes import Heard, converse
-from dpadapt.privacy.replies import estimate
+from dpadapt.privacy.local import pipes
+from dpadapt.privacy.local.agents import AgentAskedTwice, Agents
+from dpadapt.privacy.local.pipes import Heard, converse
+from dpadapt.privacy.local.replies import estimate
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes to processes need POSIX")
 
 DEVICE = [
     sys.executable,
     "-c",
-    "import typer; from dpadapt._commands.agent import agent; typer.run(agent)",
+    "import typer; from dpadapt.cli.agent import agent; typer.run(agent)",
 ]
 
 
@@ -359,6 +359,7 @@ def devices(folder, X, y, epsilon):
 RULE = LinearRule("linear", np.zeros(2), np.ones(2), np.array([1.0, 0.0, 0.0]), ("no", "yes"))
 
 
+@pytest.mark.slow
 def test_a_few_honest_devices(tmp_path):
     X, y = np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]]), ["yes", "yes", "no"]
     agents = Agents.from_processes(

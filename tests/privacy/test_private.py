@@ -20,8 +20,8 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dpadapt.privacy import Cleaning, Private, SecondMoment
-from dpadapt.privacy.composition import gaussian_delta
+from dpadapt.privacy import Cleaning, Private, SecondMoment, SymmetricGaussian
+from dpadapt.privacy.accounting.composition import gaussian_delta
 
 SECRET = 271828.1828  # a value to look for in everything that is said
 
@@ -237,8 +237,8 @@ def released(private: Private, *, radius: float = 2.0, intercept: float = 1.0) -
     """One private second moment, start to end."""
     with private.open(epsilon=1.0, delta=1e-6) as session:
         hidden = session.hide(SecondMoment(Cleaning(radius=radius, intercept=intercept)))
-        (grant,) = session.plan(hidden.request())
-        return session.symmetric_gaussian(grant, hidden)
+        grant = session.plan(it=SymmetricGaussian.of(hidden)).it
+        return session.release(grant, hidden)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (1, 3), (5, 0), (0, 0)])
@@ -314,8 +314,8 @@ def spend(private: Private, epsilon: float) -> float:
     """Open a session, release once; returns mu of the release."""
     with private.open(epsilon=epsilon, delta=1e-6) as session:
         hidden = session.hide(SecondMoment(Cleaning(radius=1.0)))
-        (grant,) = session.plan(hidden.request())
-        session.symmetric_gaussian(grant, hidden)
+        grant = session.plan(it=SymmetricGaussian.of(hidden)).it
+        session.release(grant, hidden)
     (event,) = session.guarantee.events
     return event.gaussian_mu
 

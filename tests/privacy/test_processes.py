@@ -15,8 +15,26 @@ import pytest
 
 from dpadapt import InteractivePredictor, KernelRegressor
 from dpadapt.hybrid.questions import Below
-from dpadapt.privacy import Agents, Cleaning, Descent, Gram, PrivacyError, Private, SecondMoment
-from dpadapt.privacy._process import Home
+from dpadapt.kernels import RBF
+from dpadapt.privacy import (
+    Agents,
+    Cleaning,
+    Descent,
+    DrawnDescent,
+    Gaussian,
+    Gram,
+    PrivacyError,
+    Private,
+    Rows,
+    RowSum,
+    RowWeights,
+    SecondMoment,
+    Weighted,
+    draws,
+    reweigh,
+)
+from dpadapt.privacy.core.home import Home
+from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
 
 ROWS = np.random.default_rng(0).normal(size=(200, 2))
 LABELS = np.sign(ROWS[:, 0])
@@ -68,12 +86,12 @@ def broken(monkeypatch):
 def planned():
     session = Private(ROWS).open(epsilon=1.0, delta=1e-6)
     moment = session.hide(SecondMoment(CLEAN))
-    (grant,) = session.plan(moment.request())
+    grant = session.plan(it=Gaussian.of(moment)).it
     return session, grant, moment
 
 
 def predictor(state=None):
-    model = KernelRegressor(epsilon=1.0, delta=1e-6, gamma=1.0, label_range=(-1.0, 1.0))
+    model = KernelRegressor(epsilon=1.0, delta=1e-6, kernel=RBF(gamma=1.0), label_range=(-1.0, 1.0))
     asked = InteractivePredictor(model, state=state)
     return asked.fit(ROWS[:20], LABELS[:20], private=Private(ROWS, LABELS))
 
@@ -81,15 +99,13 @@ def predictor(state=None):
 def test_one_grant_buys_one_release_however_many_children_there_are():
     session, grant, moment = planned()
     for _ in range(CHILDREN):
-        assert refused(lambda: session.symmetric_gaussian(grant, moment), TRIES)
-    session.symmetric_gaussian(grant, moment)  # and the one that was paid for is still there
+        assert refused(lambda: session.release(grant, moment), TRIES)
+    session.release(grant, moment)  # and the one that was paid for is still there
 
 
 def test_without_the_check_children_release_for_nothing(broken):
     session, grant, moment = planned()
-    said = [
-        in_a_child(lambda: float(session.symmetric_gaussian(grant, moment)[0, 0])) for _ in range(5)
-    ]
+    said = [in_a_child(lambda: float(session.release(grant, moment)[0, 0])) for _ in range(5)]
     assert len({value for kind, value in said if kind == "value"}) == 5
 
 
@@ -97,12 +113,12 @@ def test_without_the_check_children_release_for_nothing(broken):
     "act",
     [
         lambda s: s.hide(SecondMoment(CLEAN)),
-        lambda s: s.hide_sum(SecondMoment(CLEAN)),
-        lambda s: s.hide_rows(CLEAN),
-        lambda s: s.hide_gram(Gram(lambda A, B: A @ B.T, 9.0)),
-        lambda s: s.weigh(),
-        lambda s: s.plan(request_of(s)),
-        lambda s: list(s.plan_random_stopping(request_of(s), shape=0.0, gamma=0.5)),
+        lambda s: s.hide(RowSum(SecondMoment(CLEAN))),
+        lambda s: s.hide(Rows(CLEAN)),
+        lambda s: s.hide(Gram(lambda A, B: A @ B.T, 9.0)),
+        lambda s: RowWeights(s),
+        lambda s: s.plan(it=planned_of(s)),
+        lambda s: list(s.plan(it=RandomStopping((("one", planned_of(s)),), 0.0, 0.5)).it),
     ],
 )
 def test_a_session_does_nothing_in_another_process(act):
@@ -112,24 +128,26 @@ def test_a_session_does_nothing_in_another_process(act):
     act(session)
 
 
-def request_of(session):
-    return session.asked.request()
+def planned_of(session):
+    return Gaussian.of(session.asked)
 
 
 def test_derived_values_weights_and_descents_stay_at_home():
     session = Private(ROWS, LABELS).open(epsilon=1.0, delta=1e-6)
-    weights, moment = session.weigh(), session.hide(SecondMoment(CLEAN))
+    weights, moment = RowWeights(session), session.hide(SecondMoment(CLEAN))
     rows = Cleaning(radius=3.0, label_range=(-1.0, 1.0))
     descent = Descent(rows, clip=1.0, radius=1.0, steps=10)
-    (grant,) = session.plan(descent.request("d", density=1.0, n_rows=200, printed=9.0))
+    grant = session.plan(
+        it=DrawnDescent.planned(descent, "d", density=1.0, n_rows=200, printed=9.0)
+    ).it
     for act in (
-        lambda: session.derive(moment, np.trace, "trace"),
-        lambda: session.reweigh(weights, lambda X, y: np.ones(len(X)), CLEAN, 0.1),
-        lambda: session.hide_weighted(SecondMoment(CLEAN), weights, 1.0),
-        lambda: session.noisy_descent(grant, weights, 1.0, descent),
+        lambda: session.derive(moment, np.trace, label="trace"),
+        lambda: reweigh(weights, lambda X, y: np.ones(len(X)), CLEAN, 0.1),
+        lambda: session.hide(Weighted(SecondMoment(CLEAN), weights, 1.0)),
+        lambda: session.release(grant, draws(weights, 1.0), descent=descent),
     ):
         assert refused(act)
-    session.noisy_descent(grant, weights, 1.0, descent)
+    session.release(grant, draws(weights, 1.0), descent=descent)
 
 
 @pytest.mark.parametrize("kept", [False, True])

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
+import dpadapt.base as base
 import dpadapt.mixing._classifier as mixing
-import dpadapt.reweighting.regressor as reweighting
 from dpadapt import Private
 from dpadapt.mixing import AdaMixClassifier
-from dpadapt.privacy import Cleaning, SecondMoment, Session, best_of_random_runs, mechanisms
-from dpadapt.reweighting import ReweightingRegressor
+from dpadapt.privacy import Cleaning, Gaussian, SecondMoment, Session, best_of_random_runs
+from dpadapt.reweighting import Profiled, ReweightingRegressor
 
 RNG = np.random.default_rng(0)
 X, T = RNG.normal(size=(60, 2)), RNG.normal(size=(120, 2))
@@ -26,10 +26,10 @@ def core(calls):
         first = session.hide(query)
 
         def run(grants):
-            value = session.symmetric_gaussian(grants[0], session.hide(query))
+            value = session.release(grants.moment, session.hide(query))
             return float(value[0, 0]), value
 
-        best_of_random_runs(session, (first.request(),), run)
+        best_of_random_runs(session, {"moment": Gaussian.of(first)}, run)
 
 
 def adamix(calls):
@@ -40,8 +40,8 @@ def adamix(calls):
 
 
 def profiled(calls):
-    options = {"solver": "profiled", "alpha": [0.0, 0.5], "selection": "random-stopping"}
-    model = ReweightingRegressor(epsilon=1.0, delta=1e-6, verbose=1, **options)
+    solver = Profiled(alpha=[0.0, 0.5], selection="random-stopping")
+    model = ReweightingRegressor(epsilon=1.0, delta=1e-6, verbose=1, solver=solver)
     model.fit(X, X[:, 0], private=Private(T, T[:, 0]))
 
 
@@ -56,8 +56,10 @@ def told(fit, runs, monkeypatch):
     def spy(title, verbose):
         yield (lambda *facts: calls.append(facts)) if verbose else None
 
-    monkeypatch.setattr(mechanisms, "random_runs", lambda *facts: runs)
-    for module in (mixing, reweighting):
+    monkeypatch.setattr(
+        "dpadapt.privacy.mechanisms.random_stopping.random_runs", lambda *facts: runs
+    )
+    for module in (mixing, base):
         monkeypatch.setattr(module, "row_progress", spy)
     fit(calls)
     return calls
@@ -69,15 +71,15 @@ def test_progress_is_the_same_for_any_number_of_runs(fit, monkeypatch):
 
 
 def test_a_session_that_goes_on_telling_is_seen(monkeypatch):
-    honest = Session.plan_random_stopping
+    honest = Session.plan
 
-    def telling(self, *requests, **law):
-        shown = self._progress
-        runs = honest(self, *requests, **law)
-        self._progress = shown
-        return runs
+    def telling(self, **mechanisms):
+        shown = self._samples["all"].progress
+        grants = honest(self, **mechanisms)
+        self._samples["all"].progress = shown
+        return grants
 
-    monkeypatch.setattr(Session, "plan_random_stopping", telling)
+    monkeypatch.setattr(Session, "plan", telling)
     assert told(core, 1, monkeypatch) != told(core, 4, monkeypatch)
 
 

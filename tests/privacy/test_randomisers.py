@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
-from dpadapt.privacy.noise import NoiseSource, SecureNoise, SeededNoise
-from dpadapt.privacy.randomisers import BallResponse, BinaryResponse, GaussianResponse
+from dpadapt.privacy.core.noise import NoiseSource, SecureNoise, SeededNoise
+from dpadapt.privacy.local.randomisers import BallResponse, BinaryResponse, GaussianResponse
 
 EPSILONS = [1e-6, 0.01, 0.5, 1.0, 3.0, 10.0, 36.0, 50.0, 1e4]
 

@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 
 from dpadapt import PrivacyError, Private
-from dpadapt.privacy import Cleaning, Prepared, Request, SecondMoment
-from dpadapt.privacy import session as session_module
-from dpadapt.privacy._arrow import arrow_cells
-from dpadapt.privacy._cells import cells_of, codes
+from dpadapt.privacy import Cleaning, Gaussian, Laplace, Prepared, RowMean, Rows, SecondMoment
+from dpadapt.privacy.core import sample as sample_module
+from dpadapt.privacy.rows.arrow import arrow_cells
+from dpadapt.privacy.rows.cells import cells_of, codes
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 
 
 @dataclass(frozen=True, eq=False)
-class Sum:
+class Sum(RowMean):
     """Mean of the first column and of the labels."""
 
     cleaning: Cleaning
@@ -88,7 +88,7 @@ def test_parts_of_a_split_are_kept_apart():
 
 
 def test_rows_beyond_the_memory_limit_are_read_again(monkeypatch):
-    monkeypatch.setattr(session_module, "KEPT_BYTES", 100)
+    monkeypatch.setattr(sample_module, "KEPT_BYTES", 100)
     cleaning = Counting(radius=5.0)
     with Private(np.ones((50, 2))).open(**BUDGET) as session:
         first = revealed(session, session.hide(Sum(cleaning), keep=True))
@@ -100,7 +100,8 @@ def test_rows_beyond_the_memory_limit_are_read_again(monkeypatch):
 def test_a_closed_session_keeps_no_rows():
     with Private(np.ones((5, 1))).open(**BUDGET) as session:
         session.hide(Sum(Cleaning(radius=5.0)), keep=True)
-    assert not session._clean
+        assert session._samples["all"]._kept
+    assert not any(sample._kept for sample in session._samples.values())
     with pytest.raises(PrivacyError, match="closed"):
         session.hide(Sum(Cleaning(radius=5.0)))
 
@@ -111,38 +112,40 @@ def test_a_closed_session_keeps_no_rows():
 def test_hidden_rows_are_the_cleaned_rows_with_their_labels():
     X, y = np.array([[3.0, 4.0], [math.nan, 1e300]]), np.array([9.0, math.nan])
     with Private(X, y).open(**BUDGET) as session:
-        rows = session.hide_rows(Cleaning(radius=5.0, label_range=(-1.0, 1.0)))
+        rows = session.hide(Rows(Cleaning(radius=5.0, label_range=(-1.0, 1.0))))
         expected = [[3.0, 4.0, 1.0], [0.0, 5.0, 0.0]]
         np.testing.assert_allclose(revealed(session, rows), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
+@pytest.mark.parametrize("mechanism", [Gaussian, Laplace])
 def test_hidden_rows_cannot_be_released_as_they_are(mechanism):
     with Private(np.ones((3, 1))).open(**BUDGET) as session:
-        rows = session.hide_rows(Cleaning(radius=5.0))
-        (grant,) = session.plan(Request(mechanism, "rows", 1e9, dimension=99))
-        with pytest.raises(PrivacyError, match="more sensitive"):
-            getattr(session, mechanism)(grant, rows)
+        rows = session.hide(Rows(Cleaning(radius=5.0)))
+        grant = session.plan(it=mechanism("rows", 1e9, dimension=99)).it
+        with pytest.raises(PrivacyError, match="no bounded sensitivity"):
+            session.release(grant, rows)
 
 
 def test_a_function_of_hidden_rows_can_be_released_and_cannot_change_them():
     with Private(np.ones((1000, 1))).open(**BUDGET) as session:
-        rows = session.hide_rows(Cleaning(radius=5.0))
-        (grant,) = session.plan(Request("gaussian", "mean", 10 / 1000, count=2))
-        assert session.gaussian(grant, rows, lambda Z: Z.mean()) == pytest.approx(1.0, abs=0.5)
+        rows = session.hide(Rows(Cleaning(radius=5.0)))
+        claim = 10 / 1000
+        grant = session.plan(it=Gaussian("mean", claim, count=2)).it
+        mean = session.derive(rows, lambda Z: Z.mean(), sensitivity=claim)
+        assert session.release(grant, mean) == pytest.approx(1.0, abs=0.5)
 
         def vandal(Z):
             Z[:] = 7.0
             return Z.mean()
 
         with pytest.raises(PrivacyError, match="withheld"):
-            session.gaussian(grant, rows, vandal)
+            session.derive(rows, vandal, sensitivity=claim)
         assert revealed(session, rows)[0, 0] == 1.0
 
 
 def test_hidden_rows_show_and_pickle_nothing():
     with Private([[123456.0]]).open(**BUDGET) as session:
-        rows = session.hide_rows(Cleaning(radius=1e9))
+        rows = session.hide(Rows(Cleaning(radius=1e9)))
         assert "123456" not in repr(rows)
         with pytest.raises(TypeError):
             pickle.dumps(rows)
@@ -227,7 +230,7 @@ def test_labels_of_parquet_files(column, classes, tmp_path):
     pq.write_table(table, tmp_path / "people.parquet")
     private = Private.from_parquet(tmp_path / "people.parquet", label="y").encode(classes)
     with private.select(["x"]).open(**BUDGET) as session:
-        rows = session.hide_rows(Cleaning(radius=9.0, classes=2))
+        rows = session.hide(Rows(Cleaning(radius=9.0, classes=2)))
         np.testing.assert_array_equal(revealed(session, rows)[:, -1], [0, 1, -1, -1])
 
 
@@ -247,10 +250,13 @@ def test_encoding_is_a_view_on_the_same_charges_through_select_and_map():
         private.map(lambda X: X[["b"]], 1).encode(["no", "yes"]),
     ):
         with view.open(**BUDGET) as session:
-            rows = session.hide_rows(Cleaning(radius=9.0, classes=2))
+            rows = session.hide(Rows(Cleaning(radius=9.0, classes=2)))
             np.testing.assert_array_equal(revealed(session, rows), [[3.0, 0.0], [4.0, 1.0]])
-            (grant,) = session.plan(Request("gaussian", "mean", 1.0))
-            session.gaussian(grant, rows, lambda Z: Z.mean())
+            grant = session.plan(it=Gaussian("mean", 1.0)).it
+            session.release(
+                grant,
+                session.derive(rows, lambda Z: Z.mean(), sensitivity=grant.mechanism.sensitivity),
+            )
     assert len(private.spent(1e-6).events) == 3
 
 

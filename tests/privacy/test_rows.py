@@ -22,9 +22,9 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from dpadapt.privacy import Cleaning, PrivacyError, Private, Schema, SecondMoment
-from dpadapt.privacy import rows as rows_module
-from dpadapt.privacy._quiet import muted, quiet
-from dpadapt.privacy._tables import numbers
+from dpadapt.privacy.core.quiet import muted, quiet
+from dpadapt.privacy.rows import sources as rows_module
+from dpadapt.privacy.rows.tables import numbers
 
 SECRET = 31337.25
 ODD_CELLS = [
@@ -380,9 +380,9 @@ def test_tables_without_rows_or_columns(tmp_path):
 
 
 @pytest.mark.parametrize("columns", [1, 3, 20, 40])
-@pytest.mark.parametrize("block_rows", [1, 7, 2500, 100_000])
+@pytest.mark.parametrize("block_rows", [pytest.param(1, marks=pytest.mark.slow), 7, 2500, 100_000])
 def test_memory_and_files_give_the_same_statistics(tmp_path, monkeypatch, columns, block_rows):
-    rows = 203 if block_rows < 10 else 5003
+    rows = {1: 103, 7: 203}.get(block_rows, 5003)
     monkeypatch.setattr(rows_module, "BLOCK_ROWS", block_rows)
     X = np.random.default_rng(columns).normal(size=(rows, columns))
     expected = X.T @ X / rows
@@ -455,6 +455,26 @@ def test_select_keeps_the_order_asked_for(tmp_path):
             private.select(["c", "a"]).select(["b"])
         with pytest.raises(ValueError, match="same name"):
             private.select(["a", "a"])
+
+
+@pytest.mark.parametrize("groups", ["fixed", "closed by bytes"])
+def test_no_cell_moves_the_blocks_of_a_file(tmp_path, groups):
+    """Row groups and dictionaries depend on cells; blocks, and with them progress, do not."""
+    seen, n = {}, 40_000
+    for cell in ("x", "y", None, "x" * 100_000):
+        texts = ["x"] * n
+        texts[7000] = cell
+        frame = pd.DataFrame({"a": np.arange(n) % 7.0, "b": pd.Categorical(texts)})
+        path, size = tmp_path / "a.parquet", 9000
+        if groups == "closed by bytes":
+            size = 9000 if len(cell or "") < 9 else 7001
+        frame.to_parquet(path, row_group_size=size)
+        seen[cell] = told = []
+        private = Private.from_parquet(path)
+        with private.open(epsilon=1.0, delta=1e-6, progress=lambda n, _, t=told: t.append(n)) as s:
+            moment = s.hide(SecondMoment(Cleaning(9.0)))
+        seen[cell] = (told, moment._value.tolist())
+    assert len({str(each) for each in seen.values()}) == 1
 
 
 def test_wide_tables_come_in_shorter_blocks():
@@ -669,6 +689,7 @@ def test_the_reader_thread_ends_with_the_blocks(tmp_path):
     assert not reader_threads()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_a_file_in_one_row_group_is_streamed(tmp_path):
     """130 MB in a single row group, which pyarrow's own iter_batches would hold whole."""
@@ -697,7 +718,7 @@ print(memory("VmHWM") - start)
 
 def test_importing_the_core_stays_light():
     code = (
-        "import sys, dpadapt.privacy._cells, dpadapt.privacy._parquet, dpadapt.privacy.rows;"
+        "import sys; from dpadapt.privacy.rows import cells, parquet, sources;"
         "print(*(m for m in ('dp_accounting', 'sqlalchemy', 'matplotlib') if m in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -17,13 +17,13 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from dpadapt import Private, Schema
 from dpadapt.pipeline import _mapped
 from dpadapt.privacy import Cleaning, SecondMoment
-from dpadapt.privacy import schema as schema_module
-from dpadapt.privacy._columns import Column
-from dpadapt.privacy._tables import numbers
-from dpadapt.privacy._times import duration
-from dpadapt.privacy.gram import Gram
-from dpadapt.privacy.rows import _as_table
-from dpadapt.privacy.schema import ReadBlock
+from dpadapt.privacy.rows import schema as schema_module
+from dpadapt.privacy.rows.columns import Column
+from dpadapt.privacy.rows.schema import ReadBlock
+from dpadapt.privacy.rows.sources import _as_table
+from dpadapt.privacy.rows.tables import numbers
+from dpadapt.privacy.rows.times import duration
+from dpadapt.privacy.statistics.gram import Gram
 from one_cell import ODD
 
 
@@ -290,7 +290,7 @@ def test_floats_that_fail_are_found_by_halves(monkeypatch):
 
 
 def test_a_list_of_more_cells_than_memory_holds_is_missing(monkeypatch):
-    monkeypatch.setattr("dpadapt.privacy._columns._MOST_CELLS", 1000)
+    monkeypatch.setattr("dpadapt.privacy.rows.columns._MOST_CELLS", 1000)
     found = look(PUBLIC["objects: lists"], [wide(), [3.0]], strict=True)
     assert list(found) == [None, [3.0]]
 

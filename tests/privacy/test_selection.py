@@ -14,18 +14,24 @@ from audit import epsilon_lower_bound
 from dpadapt.privacy import (
     CandidateLosses,
     Cleaning,
+    Exponential,
+    Gaussian,
     Private,
-    Request,
     SecondMoment,
+    SymmetricGaussian,
     best_of_random_runs,
     compose_epsilon,
-    holdout_request,
-    mechanisms,
+    holdout_choice,
 )
-from dpadapt.privacy.events import RandomStoppingEvent
-from dpadapt.privacy.mechanisms import random_runs
-from dpadapt.privacy.noise import SeededNoise
-from dpadapt.privacy.selection import _gamma
+from dpadapt.privacy.core.noise import SeededNoise
+from dpadapt.privacy.mechanisms.exponential import noisy_argmin
+from dpadapt.privacy.mechanisms.gaussian import symmetric_gaussian
+from dpadapt.privacy.mechanisms.random_stopping import (
+    RandomStopping,
+    RandomStoppingEvent,
+    random_runs,
+)
+from dpadapt.privacy.mechanisms.selection import _gamma
 
 ALPHA = 1e-6
 
@@ -66,7 +72,7 @@ def test_the_range_sensitivity_is_attained():
     assert opposite == pytest.approx(query.sensitivity(1))
     with Private(np.zeros((100, 1))).open(epsilon=1.0, delta=1e-6) as session:
         session.split(0.3)
-        sensitivity = holdout_request(session, bound=1.0).sensitivity
+        sensitivity = holdout_choice(session, bound=1.0).sensitivity
     assert sensitivity == pytest.approx(2 / 30, rel=1e-8)
     assert sensitivity > 2 / 30
 
@@ -81,7 +87,7 @@ def test_losses_are_clipped_and_never_fail():
         Private([[0.0]]).open(epsilon=1.0, delta=1e-6) as session,
         pytest.raises(ValueError, match="bound"),
     ):
-        holdout_request(session, bound=0.0)
+        holdout_choice(session, bound=0.0)
 
 
 def choose(X: np.ndarray, times: int, epsilon: float) -> tuple[np.ndarray, np.ndarray, float]:
@@ -91,12 +97,20 @@ def choose(X: np.ndarray, times: int, epsilon: float) -> tuple[np.ndarray, np.nd
         options = {"delta": 0.0, "noise": "seeded", "random_state": seed}
         with Private(X).open(epsilon=epsilon * count, **options) as session:
             session.split(0.5)
-            sensitivity = holdout_request(session, bound=BOUND).sensitivity
-            (grant,) = session.plan(
-                holdout=[Request("noisy-argmin", "choice", sensitivity, count=count)]
-            )
+            sensitivity = holdout_choice(session, bound=BOUND).sensitivity
+            grant = session.plan(
+                it=Exponential("choice", sensitivity, count=count, part="holdout")
+            ).it
             hidden = session.hide(LOSSES, "holdout")
-            chosen += [session.noisy_argmin(grant, hidden) for _ in range(count)]
+            chosen += [
+                session.release(
+                    grant,
+                    session.derive(
+                        hidden, lambda value: value, sensitivity=grant.mechanism.sensitivity
+                    ),
+                )
+                for _ in range(count)
+            ]
     return np.array(chosen), hidden._value, grant.scale
 
 
@@ -137,11 +151,10 @@ def test_the_choice_passes_an_audit_and_the_best_of_bare_losses_fails_it():
         with Private(X[:, None]).open(epsilon=epsilon, delta=0.0) as session:
             session.split(0.5)
             hidden = session.hide(losses, "holdout")
-            sensitivity = holdout_request(session, bound=1.0).sensitivity
-            (grant,) = session.plan(holdout=[Request("noisy-argmin", "choice", sensitivity)])
+            sensitivity = holdout_choice(session, bound=1.0).sensitivity
+            grant = session.plan(it=Exponential("choice", sensitivity, part="holdout")).it
             choices = (
-                mechanisms.noisy_argmin(session._source, hidden._value, grant.scale)
-                for _ in range(times)
+                noisy_argmin(session._source, hidden._value, grant.scale) for _ in range(times)
             )
             samples.append(list(choices))
             bare.append([int(np.argmin(hidden._value))] * times)
@@ -206,11 +219,13 @@ def best_run(seed: int, calls: list, **options):
         hidden = session.hide(MOMENT)
 
         def run(grants):
-            value = float(session.gaussian(grants[0], hidden)[0, 0])
+            value = float(session.release(grants.moment, hidden)[0, 0])
             calls.append((grants, value))
             return -value, value
 
-        return best_of_random_runs(session, (hidden.request(),), run, **options), session
+        return best_of_random_runs(
+            session, {"moment": Gaussian.of(hidden)}, run, **options
+        ), session
 
 
 @pytest.mark.parametrize("shape", [0.0, 1.0])
@@ -222,7 +237,7 @@ def test_the_base_is_calibrated_so_that_the_total_is_the_budget(shape):
     (event,) = guarantee.events
     assert event.kind == "random-stopping"
     assert event.mean_runs == pytest.approx(10.0)
-    assert event.base[0].scale == calls[0][0][0].scale
+    assert event.base[0].scale == calls[0][0].moment.scale
     # one run alone must cost much less than the total: choosing is not free
     assert compose_epsilon(event.base, 1e-6) < 0.9 * guarantee.epsilon
 
@@ -238,7 +253,7 @@ def test_the_best_run_is_returned_and_the_number_of_runs_is_not():
         assert "runs'" not in stated.replace("best of random runs'", "")
         assert all(field not in stated for field in ("'count': 0", f"runs: {len(calls)}"))
         # every run has grants of its own, each good for one release
-        assert len({id(grants[0]) for grants, _ in calls}) == len(calls)
+        assert len({id(grants.moment) for grants, _ in calls}) == len(calls)
     assert len(numbers) > 3
     # the guarantee is a public function of the plan: the same whatever the number of runs was
     totals = {best_run(seed, [])[1].guarantee.to_json() for seed in range(4)}
@@ -252,12 +267,11 @@ def test_forgetting_the_cost_of_stopping_is_detected_by_an_audit():
     private = Private(np.ones((10, 1)))
     with private.open(epsilon=epsilon, delta=delta) as session:
         hidden = session.hide(MOMENT)
-        (alone,) = session.plan(hidden.request())
+        alone = session.plan(it=Gaussian.of(hidden)).it
     with private.open(epsilon=epsilon, delta=delta) as session:
-        runs = session.plan_random_stopping(
-            session.hide(MOMENT).request(), shape=1.0, gamma=_gamma(mean_runs, 1.0)
-        )
-        honest = next(runs)[0].scale
+        one_run = (("moment", Gaussian.of(session.hide(MOMENT))),)
+        runs = session.plan(it=RandomStopping(one_run, 1.0, _gamma(mean_runs, 1.0))).it
+        honest = next(runs).moment.scale
     means = 0.0, hidden.sensitivity
 
     def one(mean: float, scale: float) -> np.ndarray:
@@ -304,22 +318,24 @@ def one_shot(weak: float = 1.0, runs: int = 10_000, epsilon: float = 4.0, delta:
     for X in (rows, neighbour):
         with Private(X).open(epsilon=epsilon, delta=delta) as session:
             hidden = session.hide(MOMENT)
-            (grant,) = session.plan(hidden.request())
+            grant = session.plan(it=SymmetricGaussian.of(hidden)).it
             values.append(hidden._value)
             scale = grant.scale
     direction = (values[0] - values[1]) / np.linalg.norm(values[0] - values[1])
     source = SeededNoise(11)
     for value in values:
-        noisy = (mechanisms.symmetric_gaussian(source, value, weak * scale) for _ in range(runs))
+        noisy = (symmetric_gaussian(source, value, weak * scale) for _ in range(runs))
         samples.append([float((m * direction).sum()) for m in noisy])
     return epsilon_lower_bound(*samples, delta), epsilon
 
 
+@pytest.mark.slow
 def test_the_one_shot_release_never_passes_its_claim():
     found, claim = one_shot()
     assert 0.3 * claim < found <= claim
 
 
+@pytest.mark.slow
 def test_half_the_noise_fails_the_audit():
     found, claim = one_shot(weak=0.5)
     assert found > claim

@@ -8,6 +8,7 @@ import math
 import pickle
 import traceback
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 
 import joblib
@@ -19,28 +20,43 @@ from dpadapt.privacy import (
     BudgetExceeded,
     CandidateLosses,
     Cleaning,
+    Exponential,
+    ExponentialOnBall,
+    Gaussian,
+    GaussianProcess,
     Grant,
+    Laplace,
+    LaplaceMin,
     PrivacyError,
     Private,
-    Request,
+    RandomisedResponse,
+    RowMean,
+    Rows,
     SecondMoment,
-    holdout_request,
+    SymmetricGaussian,
+    hide_losses,
+    holdout_choice,
 )
-from dpadapt.privacy import rows as rows_module
-from dpadapt.privacy.noise import SeededNoise
+from dpadapt.privacy.core.mechanism import Noise
+from dpadapt.privacy.core.noise import SeededNoise
+from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
+from dpadapt.privacy.rows import sources as rows_module
 
 SECRET = 0.271828
 MOMENT = SecondMoment(Cleaning(radius=1.0))
 
 
-class Mean:
+class Mean(RowMean):
     """Mean of the cleaned rows; replace-one moves it by 2 radius / n."""
 
     label = "mean"
 
     def __init__(self, radius: float = 1.0) -> None:
         self.cleaning = Cleaning(radius=radius)
-        self.magnitude = radius
+
+    @property
+    def magnitude(self):
+        return self.cleaning.radius
 
     def shape(self, n_columns):
         return (n_columns,)
@@ -55,6 +71,10 @@ class Mean:
 @pytest.fixture
 def private() -> Private:
     return Private(np.full((200, 2), SECRET))
+
+
+def stopped(hidden):
+    return RandomStopping((("moment", SymmetricGaussian.of(hidden)),), shape=0.0, gamma=0.1)
 
 
 def opened(private, **options):
@@ -99,10 +119,10 @@ def test_the_charge_comes_before_the_first_draw(private):
         session._source = CountingNoise(log)
         hidden = session.hide(MOMENT)
         assert log == []
-        (grant,) = session.plan(hidden.request(count=2))
+        grant = session.plan(it=SymmetricGaussian.of(hidden, count=2)).it
         assert log == ["charge"]
-        session.symmetric_gaussian(grant, hidden)
-        session.symmetric_gaussian(grant, hidden)
+        session.release(grant, hidden)
+        session.release(grant, hidden)
     assert log == ["charge", "noise", "noise"]
     assert tuple(budget.events) == session.guarantee.events
 
@@ -114,9 +134,9 @@ def test_a_refused_charge_leaves_no_noise_no_grant_and_no_guarantee(private, ref
         session._source = CountingNoise(log)
         hidden = session.hide(MOMENT)
         with pytest.raises(refusal):
-            session.plan(hidden.request())
+            session.plan(it=SymmetricGaussian.of(hidden))
         with pytest.raises(refusal):
-            session.plan_random_stopping(hidden.request(), shape=0.0, gamma=0.1)
+            session.plan(runs=stopped(hidden))
         assert log == ["charge", "charge"]
         assert session._left == {}
         assert session.guarantee.epsilon == 0
@@ -132,9 +152,9 @@ def test_random_stopping_is_charged_before_the_number_of_runs_is_drawn(private):
         hidden = session.hide(MOMENT)
 
         def run(grants):
-            return float(session.symmetric_gaussian(grants[0], hidden)[0, 0]), None
+            return float(session.release(grants.moment, hidden)[0, 0]), None
 
-        best_of_random_runs(session, (hidden.request(),), run)
+        best_of_random_runs(session, {"moment": SymmetricGaussian.of(hidden)}, run)
     assert log[0] == "charge"
     assert log.count("charge") == 1
     assert "noise" in log
@@ -143,11 +163,11 @@ def test_random_stopping_is_charged_before_the_number_of_runs_is_drawn(private):
 def test_one_plan_a_session(private):
     with opened(private) as session:
         hidden = session.hide(MOMENT)
-        session.plan(hidden.request())
+        session.plan(it=SymmetricGaussian.of(hidden))
         with pytest.raises(PrivacyError, match="planned already"):
-            session.plan(hidden.request())
+            session.plan(it=SymmetricGaussian.of(hidden))
         with pytest.raises(PrivacyError, match="planned already"):
-            session.plan_random_stopping(hidden.request(), shape=0.0, gamma=0.1)
+            session.plan(runs=stopped(hidden))
         with pytest.raises(PrivacyError, match="split comes first"):
             session.split(0.5)
     assert len(private.spent(delta=1e-6).events) == 1
@@ -159,109 +179,130 @@ def test_one_plan_a_session(private):
 def test_a_grant_is_used_up(private):
     with opened(private) as session:
         hidden = session.hide(MOMENT)
-        (grant,) = session.plan(hidden.request(count=3))
+        grant = session.plan(it=SymmetricGaussian.of(hidden, count=3)).it
         for _ in range(3):
-            session.symmetric_gaussian(grant, hidden)
-        with pytest.raises(PrivacyError, match="as often as it was planned"):
-            session.symmetric_gaussian(grant, hidden)
-        with pytest.raises(PrivacyError, match="as often as it was planned"):
-            session.gaussian(grant, hidden)
+            session.release(grant, hidden)
+        for _ in range(2):
+            with pytest.raises(PrivacyError, match="as often as it was planned"):
+                session.release(grant, hidden)
 
 
 def test_a_grant_that_was_copied_changed_or_made_up_buys_nothing(private):
     with opened(private) as session:
         hidden = session.hide(MOMENT)
-        (grant,) = session.plan(hidden.request())
-        for false in (copy.copy(grant), Grant(grant.request, grant.scale, "all")):
+        grant = session.plan(it=SymmetricGaussian.of(hidden)).it
+        for false in (copy.copy(grant), Grant(grant.mechanism, grant.scale)):
             with pytest.raises(PrivacyError, match="must come from this session"):
-                session.symmetric_gaussian(false, hidden)
+                session.release(false, hidden)
         with pytest.raises(AttributeError):
             grant.scale = 1e-9
         with pytest.raises(AttributeError):
             hidden.sensitivity = 1e-9
         with pytest.raises(AttributeError):
-            grant.request.count = 99
+            grant.mechanism.count = 99
 
 
 def test_grants_and_hidden_statistics_stay_in_their_session(private):
     with opened(private) as session, opened(private) as other:
         hidden, theirs = session.hide(MOMENT), other.hide(MOMENT)
-        (grant,) = session.plan(hidden.request())
-        (their_grant,) = other.plan(theirs.request())
+        grant = session.plan(it=SymmetricGaussian.of(hidden)).it
+        their_grant = other.plan(it=SymmetricGaussian.of(theirs)).it
         for wrong in ((their_grant, hidden), (grant, theirs)):
             with pytest.raises(PrivacyError, match="must come from this session"):
-                session.symmetric_gaussian(*wrong)
-        session.symmetric_gaussian(grant, hidden)  # and the refusals have used nothing up
-
-
-MECHANISMS = {
-    "gaussian": ("gaussian", lambda s, g, h: s.gaussian(g, h)),
-    "symmetric": ("gaussian", lambda s, g, h: s.symmetric_gaussian(g, h, lambda v: np.eye(1))),
-    "process": ("gaussian", lambda s, g, h: s.gaussian_process(g, h, np.eye(2), np.copy)),
-    "laplace": ("laplace", lambda s, g, h: s.laplace(g, h)),
-    "argmin": ("noisy-argmin", lambda s, g, h: s.noisy_argmin(g, h)),
-    "response": ("randomised-response", lambda s, g, h: s.randomised_response(g, h, 2, sum)),
-}
+                session.release(*wrong)
+        session.release(grant, hidden)  # and the refusals have used nothing up
 
 
 def test_a_sum_of_absolute_values_is_no_less_sensitive_than_the_euclidean_norm(private):
     with opened(private) as session:
         hidden = session.hide(Mean())
-        (grant,) = session.plan(Request("laplace", "mean", hidden.sensitivity / 2, dimension=2))
+        grant = session.plan(it=Laplace("mean", hidden.sensitivity / 2, dimension=2)).it
         with pytest.raises(PrivacyError, match="more sensitive"):
-            session.laplace(grant, hidden)
+            session.release(grant, hidden)
+
+
+@pytest.mark.parametrize("kind", [Laplace, LaplaceMin, Exponential])
+def test_a_euclidean_sensitivity_is_no_other_one(private, kind):
+    """The sum of d absolute values is up to sqrt(d) of it, a difference of two up to sqrt(2)."""
+    with opened(private) as session:
+        hidden = session.hide(Mean())
+        least = math.sqrt(2) * hidden.sensitivity
+        grants = session.plan(
+            less=kind.of(hidden), enough=kind("mean", least * (1 + 1e-9), dimension=2)
+        )
+        with pytest.raises(PrivacyError, match="more sensitive"):
+            session.release(grants.less, hidden)
+        session.release(grants.enough, hidden)
 
 
 def test_a_euclidean_sensitivity_is_none_in_the_norm_of_a_kernel(private):
     """With a tiny covariance the noise would be tiny, and the charge the same."""
     with opened(private) as session:
         hidden = session.hide(Mean())
-        (grant,) = session.plan(hidden.request())
-        with pytest.raises(TypeError, match="function"):
-            session.gaussian_process(grant, hidden, 1e-30 * np.eye(2))
+        grant = session.plan(it=GaussianProcess("mean", 9.0, dimension=2)).it
+        with pytest.raises(PrivacyError, match="more sensitive"):
+            session.release(grant, hidden, covariance=1e-30 * np.eye(2))
+        claimed = session.derive(hidden, np.copy, sensitivity=9.0)
+        assert session.release(grant, claimed, covariance=np.eye(2)).shape == (2,)
 
 
-@pytest.mark.parametrize("wanted", MECHANISMS)
-@pytest.mark.parametrize("granted", ["gaussian", "laplace", "noisy-argmin", "randomised-response"])
-def test_a_grant_is_for_one_mechanism(private, wanted, granted):
-    kind, use = MECHANISMS[wanted]
+def test_a_point_of_a_ball_is_paid_for_by_its_radius(private):
     with opened(private) as session:
         hidden = session.hide(Mean())
-        (grant,) = session.plan(Request(granted, "x", 1.0, dimension=2))
-        if kind == granted:
-            use(session, grant, hidden)
-        else:
-            with pytest.raises(PrivacyError, match=f"the grant is for {granted}, not for {kind}"):
-                use(session, grant, hidden)
+        points = ExponentialOnBall("point", 2.0 * hidden.sensitivity, count=2)
+        larger = replace(points, radius=1.01)
+        wide, grant = session.plan(each=[larger, points]).each
+        with pytest.raises(PrivacyError, match="more sensitive"):
+            session.release(wide, hidden)
+        assert session.release(grant, hidden).shape == (2,)
+
+
+@pytest.mark.parametrize("kind", [Gaussian, Laplace, Exponential, RandomisedResponse])
+def test_a_grant_is_for_the_mechanism_that_was_planned(private, kind):
+    """There is one verb: what is drawn is what was charged for, whatever else is asked."""
+    with opened(private) as session:
+        hidden = session.hide(Mean())
+        chosen = session.derive(hidden, lambda v: v[0], sensitivity=1.0)
+        grant = session.plan(it=kind("x", 1.0, dimension=2)).it
+        session.release(grant, chosen, categories=2, covariance=np.eye(1))
+        assert type(grant.mechanism) is kind
+        (event,) = session.guarantee.events
+        assert event == grant.mechanism.event(grant.scale, session._source)
+        with pytest.raises(PrivacyError, match="as often as it was planned"):
+            session.release(grant, chosen, categories=2)
 
 
 def test_a_grant_is_for_one_part(private):
     with opened(private) as session:
         session.split(0.5)
         train, held = session.hide(MOMENT, "train"), session.hide(MOMENT, "holdout")
-        grant, held_grant = session.plan(train=[train.request()], holdout=[held.request()])
+        grants = session.plan(one=SymmetricGaussian.of(train), other=SymmetricGaussian.of(held))
+        grant, held_grant = grants.one, grants.other
         for wrong in ((grant, held), (held_grant, train)):
             with pytest.raises(PrivacyError, match="the grant is for part"):
-                session.symmetric_gaussian(*wrong)
-        session.symmetric_gaussian(grant, train)
-        session.symmetric_gaussian(held_grant, held)
+                session.release(*wrong)
+        session.release(grant, train)
+        session.release(held_grant, held)
 
 
 def test_what_was_hidden_before_a_split_cannot_be_released_after_it(private):
     with opened(private) as session:
         everything = session.hide(MOMENT)
         session.split(0.5)
-        (grant,) = session.plan(train=[everything.request()])
         with pytest.raises(PrivacyError, match="part"):
-            session.symmetric_gaussian(grant, everything)
+            session.plan(it=SymmetricGaussian.of(everything))
+        planned = SymmetricGaussian("moment", everything.sensitivity, 4, part="train")
+        grant = session.plan(it=planned).it
+        with pytest.raises(PrivacyError, match="part"):
+            session.release(grant, everything)
 
 
 def test_nothing_works_after_the_session_is_closed(private):
     with opened(private) as session:
         hidden = session.hide(MOMENT)
-        (grant,) = session.plan(hidden.request())
+        grant = session.plan(it=SymmetricGaussian.of(hidden)).it
     closed = [
-        lambda: session.symmetric_gaussian(grant, hidden),
+        lambda: session.release(grant, hidden),
         lambda: session.hide(MOMENT),
     ]
     for use in closed:
@@ -270,29 +311,30 @@ def test_nothing_works_after_the_session_is_closed(private):
     with opened(private) as unused:
         pass
     with pytest.raises(PrivacyError, match="closed"):
-        unused.plan(hidden.request())
+        unused.plan(it=SymmetricGaussian.of(hidden))
 
 
 def test_a_more_sensitive_statistic_needs_a_larger_grant(private):
     with opened(private) as session:
         small, large = session.hide(Mean(0.5)), session.hide(Mean(1.0))
-        (grant,) = session.plan(small.request(count=2))
+        grant = session.plan(it=Gaussian.of(small, count=2)).it
         with pytest.raises(PrivacyError, match="more sensitive"):
-            session.gaussian(grant, large)
-        session.gaussian(grant, small)
+            session.release(grant, large)
+        session.release(grant, small)
 
 
 def test_more_numbers_than_planned_are_refused(private):
     """The grid of discrete noise, and a randomised answer, are paid for number by number."""
     with opened(private) as session:
         hidden = session.hide(Mean())
-        one, answer = session.plan(
-            Request("gaussian", "one", 1.0), Request("randomised-response", "bit", dimension=9)
+        grants = session.plan(
+            one=Gaussian("one", 1.0), answer=RandomisedResponse("bit", dimension=9)
         )
+        three = session.derive(hidden, lambda v: [0, 1, 1])
         with pytest.raises(PrivacyError, match="fewer numbers"):
-            session.gaussian(one, hidden)
+            session.release(grants.one, hidden)
         with pytest.raises(PrivacyError, match="fewer numbers"):
-            session.randomised_response(answer, hidden, 2, lambda v: [0, 1, 1])
+            session.release(grants.answer, three, categories=2)
 
 
 def test_every_number_of_a_hidden_table_counts(private):
@@ -304,8 +346,8 @@ def test_every_number_of_a_hidden_table_counts(private):
             return np.zeros((2, 3, 2))
 
     with opened(private) as session:
-        assert session.hide(Table()).request().dimension == 12
-        assert session.hide(MOMENT).request().dimension >= 3
+        assert Gaussian.of(session.hide(Table())).dimension == 12
+        assert Gaussian.of(session.hide(MOMENT)).dimension >= 3
 
 
 # Hidden ----------------------------------------------------------------------------------------
@@ -371,9 +413,8 @@ def fail(value):
 def test_a_function_that_raises_tells_nothing(private):
     with opened(private) as session:
         hidden = session.hide(Mean())
-        (grant,) = session.plan(hidden.request(count=2))
         with pytest.raises(PrivacyError, match=r"ValueError.*withheld") as caught:
-            session.gaussian(grant, hidden, fail)
+            session.derive(hidden, fail, sensitivity=1.0)
     with pytest.raises(ValueError, match=r"0\.27"):  # power: the function itself would tell
         fail(hidden._value)
     assert "0.27" not in told(caught.value)
@@ -403,9 +444,9 @@ def test_no_warning_escapes(private):
         warnings.simplefilter("always")
         with opened(private) as session:
             hidden = session.hide(Warning_())
-            (grant,) = session.plan(hidden.request(count=2))
-            session.gaussian(grant, hidden)
-            session.gaussian(grant, hidden, warn)
+            grant = session.plan(it=Gaussian.of(hidden, count=2)).it
+            session.release(grant, hidden)
+            session.release(grant, session.derive(hidden, warn, sensitivity=hidden.sensitivity))
     assert seen == []
 
 
@@ -423,19 +464,23 @@ def test_numpy_settings_of_the_user_do_not_raise_on_private_values(rows, noise):
         with Private(rows).open(epsilon=1.0, delta=1e-6, noise=noise) as session:
             moment, mean = session.hide(MOMENT), session.hide(Mean(1e3))
             grants = session.plan(
-                moment.request(),
-                mean.request(),
-                mean.request(),
-                Request("laplace", "l1", 1e9, dimension=2),
-                Request("noisy-argmin", "choice", 1e9),
-                Request("randomised-response", "bit"),
+                moment=SymmetricGaussian.of(moment),
+                mean=Gaussian.of(mean),
+                process=GaussianProcess.of(mean),
+                l1=Laplace("l1", 1e9, dimension=2),
+                choice=Exponential("choice", 1e9),
+                bit=RandomisedResponse("bit"),
             )
-            session.symmetric_gaussian(grants[0], moment)
-            session.gaussian(grants[1], mean, lambda v: v * 1e-300 * 1e-10)
-            session.gaussian_process(grants[2], mean, np.eye(2), np.copy)
-            session.laplace(grants[3], mean, lambda v: np.exp(1e3 * (1 + v)))
-            session.noisy_argmin(grants[4], mean, lambda v: v / (v - v))
-            session.randomised_response(grants[5], mean, 2, lambda v: np.log(-1 - v[0]))
+
+            def derived(function):
+                return session.derive(mean, function, sensitivity=mean.sensitivity)
+
+            session.release(grants.moment, moment)
+            session.release(grants.mean, derived(lambda v: v * 1e-300 * 1e-10))
+            session.release(grants.process, derived(np.copy), covariance=np.eye(2))
+            session.release(grants.l1, derived(lambda v: np.exp(1e3 * (1 + v))))
+            session.release(grants.choice, derived(lambda v: v / (v - v)))
+            session.release(grants.bit, derived(lambda v: np.log(-1 - v[0])), categories=2)
         assert session.guarantee.epsilon <= 1.0
     finally:
         np.seterr(**settings)
@@ -448,9 +493,10 @@ def test_what_is_not_finite_does_not_come_out(private):
 
     with opened(private) as session:
         hidden = session.hide(Overflowing())
-        (grant,) = session.plan(hidden.request(count=2))
-        assert np.isfinite(session.gaussian(grant, hidden)).all()
-        assert np.isfinite(session.gaussian(grant, hidden, lambda v: v * np.nan)).all()
+        grant = session.plan(it=Gaussian.of(hidden, count=2)).it
+        lost = session.derive(hidden, lambda v: v * np.nan, sensitivity=hidden.sensitivity)
+        assert np.isfinite(session.release(grant, hidden)).all()
+        assert np.isfinite(session.release(grant, lost)).all()
 
 
 def test_a_function_cannot_change_what_is_hidden(private):
@@ -460,27 +506,32 @@ def test_a_function_cannot_change_what_is_hidden(private):
 
     with opened(private) as session:
         hidden = session.hide(Mean())
-        (grant,) = session.plan(Request("gaussian", "x", 0.01, dimension=2, count=2))
-        assert session.gaussian(grant, hidden, spoil).min() > 1e5
-        assert abs(session.gaussian(grant, hidden, lambda v: v)).max() < 1e3
+        before = hidden._value.copy()
+        with pytest.raises(PrivacyError, match="withheld"):
+            session.derive(hidden, spoil, sensitivity=0.01)
+        same = session.derive(hidden, lambda v: v, sensitivity=0.01)
+        np.testing.assert_array_equal(hidden._value, before)
+        np.testing.assert_array_equal(same._value, before)
+        assert not hidden._value.flags.writeable
+        assert not same._value.flags.writeable
 
 
 # The guarantee ---------------------------------------------------------------------------------
 
 MIXES = {
-    "gaussian": [Request("gaussian", "a", 0.3, dimension=5)],
-    "two gaussians": [Request("gaussian", "a", 0.3), Request("gaussian", "b", 2.0, count=7)],
-    "weights": [Request("gaussian", "a", 1.0, weight=3.0), Request("gaussian", "b", 1.0)],
-    "laplace": [Request("laplace", "a", 0.1, dimension=3)],
-    "argmin": [Request("noisy-argmin", "a", 0.1)],
-    "argmins": [Request("noisy-argmin", "a", 0.1, count=20)],
-    "response": [Request("randomised-response", "a", count=2)],
-    "gaussian and argmin": [Request("gaussian", "a", 0.3), Request("noisy-argmin", "b", 0.1)],
+    "gaussian": [Gaussian("a", 0.3, dimension=5)],
+    "two gaussians": [Gaussian("a", 0.3), Gaussian("b", 2.0, count=7)],
+    "weights": [Gaussian("a", 1.0, weight=3.0), Gaussian("b", 1.0)],
+    "laplace": [Laplace("a", 0.1, dimension=3)],
+    "argmin": [Exponential("a", 0.1)],
+    "argmins": [Exponential("a", 0.1, count=20)],
+    "response": [RandomisedResponse("a", count=2)],
+    "gaussian and argmin": [Gaussian("a", 0.3), Exponential("b", 0.1)],
     "all": [
-        Request("gaussian", "a", 0.3, count=3),
-        Request("laplace", "b", 0.1),
-        Request("noisy-argmin", "c", 0.1, count=2, weight=0.5),
-        Request("randomised-response", "d", weight=0.5),
+        Gaussian("a", 0.3, count=3),
+        Laplace("b", 0.1),
+        Exponential("c", 0.1, count=2, weight=0.5),
+        RandomisedResponse("d", weight=0.5),
     ],
 }
 
@@ -489,44 +540,44 @@ MIXES = {
 @pytest.mark.parametrize("mix", MIXES.values(), ids=MIXES.keys())
 def test_the_guarantee_is_what_was_planned_and_spends_what_was_asked(private, mix, noise):
     with private.open(epsilon=1.0, delta=1e-6, noise=noise) as session:
-        grants = session.plan(*mix)
+        grants = session.plan(mix=mix).mix
     guarantee = session.guarantee
     assert guarantee.epsilon <= 1.0
     assert guarantee.epsilon >= 1.0 - 1e-3
     assert guarantee.delta == 1e-6
     assert guarantee.noise == noise
-    multipliers = [g.scale * g.request.weight / unit(g.request) for g in grants]
+    multipliers = [g.scale * g.mechanism.weight / unit(g.mechanism) for g in grants]
     assert np.allclose(multipliers, multipliers[0])
-    expected = tuple(r.event(session._source, multipliers[0]) for r in mix)
+    expected = tuple(m.event(m.scale_at(multipliers[0]), session._source) for m in mix)
     assert [e.kind for e in guarantee.events] == [e.kind for e in expected]
     for event, grant in zip(guarantee.events, grants, strict=True):
-        assert event.label == grant.request.label
-        assert event.count == grant.request.count
+        assert event.label == grant.mechanism.label
+        assert event.count == grant.mechanism.count
         if event.kind == "pure":
             assert event.epsilon == 1 / grant.scale
         else:
             assert event.scale == grant.scale
-            assert event.sensitivity >= grant.request.sensitivity
-            assert event.sensitivity == pytest.approx(grant.request.sensitivity, rel=1e-6)
+            assert event.sensitivity >= grant.mechanism.sensitivity
+            assert event.sensitivity == pytest.approx(grant.mechanism.sensitivity, rel=1e-6)
     assert private.spent(delta=1e-6).epsilon == guarantee.epsilon
 
 
-def unit(request: Request) -> float:
-    return 1.0 if request.mechanism == "randomised-response" else request.sensitivity
+def unit(mechanism: Noise) -> float:
+    return 1.0 if isinstance(mechanism, RandomisedResponse) else mechanism.sensitivity
 
 
 def test_pure_requests_fit_a_budget_without_delta(private):
     with opened(private, delta=0.0) as session:
-        session.plan(Request("laplace", "a", 0.1), Request("noisy-argmin", "b", 0.1))
+        session.plan(a=Laplace("a", 0.1), b=Exponential("b", 0.1))
     assert 1 - 1e-3 <= session.guarantee.epsilon <= 1
     with opened(private, delta=0.0) as session, pytest.raises(ValueError, match="delta is 0"):
-        session.plan(Request("gaussian", "a", 0.1))
+        session.plan(a=Gaussian("a", 0.1))
 
 
 def test_many_pure_requests_fit_a_budget_without_delta(private):
     """A delta that underflows is not a delta of zero."""
     with opened(private, delta=0.0) as session:
-        session.plan(Request("noisy-argmin", "a", 0.1, count=1000))
+        session.plan(a=Exponential("a", 0.1, count=1000))
     assert 1 - 1e-3 <= session.guarantee.epsilon <= 1
 
 
@@ -539,22 +590,22 @@ def test_without_a_plan_nothing_is_claimed(private):
 
 def test_the_bounds_and_caveats_are_stated(private):
     with opened(private) as session:
-        session.plan(session.hide(MOMENT).request())
+        session.plan(it=SymmetricGaussian.of(session.hide(MOMENT)))
     assert session.guarantee.bounds == {"private rows": 200, "radius (second moment)": 1.0}
     assert any("seeded" in caveat for caveat in session.guarantee.caveats)
     with private.open(epsilon=1.0, delta=1e-6) as session:
-        session.plan(session.hide(MOMENT).request())
+        session.plan(it=SymmetricGaussian.of(session.hide(MOMENT)))
     assert not any("seeded" in caveat for caveat in session.guarantee.caveats)
     assert any("float64" in caveat for caveat in session.guarantee.caveats)
     with private.open(epsilon=1.0, delta=1e-6, noise="exact") as session:
-        session.plan(session.hide(MOMENT).request())
+        session.plan(it=SymmetricGaussian.of(session.hide(MOMENT)))
     assert session.guarantee.caveats == ()
 
 
 @pytest.mark.parametrize(("delta", "expected"), [(0.006, True), (0.005, False), (1e-6, False)])
 def test_a_delta_above_one_over_the_rows_has_a_caveat(private, delta, expected):
     with opened(private, delta=delta) as session:
-        session.plan(session.hide(MOMENT).request())
+        session.plan(it=SymmetricGaussian.of(session.hide(MOMENT)))
     caveat = any(
         "larger than one over the 200 private rows" in c for c in session.guarantee.caveats
     )
@@ -562,16 +613,21 @@ def test_a_delta_above_one_over_the_rows_has_a_caveat(private, delta, expected):
 
 
 def test_plan_refuses_a_mixture_of_parts_and_no_parts(private):
-    request = Request("gaussian", "a", 1.0)
+    whole, train, holdout = (Gaussian("a", 1.0, part=p) for p in ("all", "train", "holdout"))
     with opened(private) as session:
-        for wrong in ({}, {"train": [request]}, {"holdout": [request]}):
-            with pytest.raises(PrivacyError, match="plan takes requests"):
+        for nothing in ({}, {"none": []}):
+            with pytest.raises(PrivacyError, match="at least one mechanism"):
+                session.plan(**nothing)
+        for wrong in ({"a": train}, {"a": [holdout]}, {"a": whole, "b": train}):
+            with pytest.raises(PrivacyError, match="part"):
                 session.plan(**wrong)
-        with pytest.raises(PrivacyError, match="plan takes requests"):
-            session.plan(request, train=[request])
         session.split(0.5)
-        with pytest.raises(PrivacyError, match="plan takes requests"):
-            session.plan(request)
+        for wrong in ({"a": whole}, {"a": [train, whole]}):
+            with pytest.raises(PrivacyError, match="part"):
+                session.plan(**wrong)
+        with pytest.raises(PrivacyError, match="part"):
+            session.plan(a=Gaussian("a", 1.0, part="elsewhere"))
+        assert session.guarantee.epsilon == 0
         with pytest.raises(PrivacyError, match="after split"):
             session.hide(MOMENT)
         with pytest.raises(PrivacyError, match="split comes first, once"):
@@ -580,18 +636,16 @@ def test_plan_refuses_a_mixture_of_parts_and_no_parts(private):
         session.hide(MOMENT, "train")
 
 
-def test_a_request_checks_its_arguments():
-    with pytest.raises(ValueError, match="mechanism"):
-        Request("gauss", "x")
+def test_a_mechanism_checks_its_arguments():
     for name, wrong in {"sensitivity": 0.0, "dimension": 0, "count": 0, "weight": -1.0}.items():
         with pytest.raises(ValueError, match=name):
-            Request("gaussian", "x", **{name: wrong})
+            Gaussian("x", **{name: wrong})
 
 
 # Parts -----------------------------------------------------------------------------------------
 
 
-class Positions:
+class Positions(RowMean):
     """Hides which positions are in a part: row i has a one in column i (test only)."""
 
     label = "positions"
@@ -648,15 +702,17 @@ def test_training_and_choice_compose_in_parallel(private):
     """Property test 18: the choice on the hold-out leaves the training budget untouched."""
     with opened(private) as alone:
         alone.split(0.25)
-        (grant_alone,) = alone.plan(train=[alone.hide(MOMENT, "train").request()])
+        grant_alone = alone.plan(it=SymmetricGaussian.of(alone.hide(MOMENT, "train"))).it
     with opened(private) as session:
         session.split(0.25)
         hidden = session.hide(MOMENT, "train")
-        request = holdout_request(session, bound=1.0)
-        train, choice = session.plan(train=[hidden.request()], holdout=[request])
-        session.symmetric_gaussian(train, hidden)
+        grants = session.plan(
+            moment=SymmetricGaussian.of(hidden), choice=holdout_choice(session, bound=1.0)
+        )
+        train, choice = grants.moment, grants.choice
+        session.release(train, hidden)
         losses = CandidateLosses(lambda X, y: X**2, 2, 1.0, Cleaning(radius=1.0))
-        assert session.noisy_argmin(choice, session.hide(losses, "holdout")) in (0, 1)
+        assert session.release(choice, hide_losses(session, losses, "holdout")) in (0, 1)
     assert train.scale == grant_alone.scale
     # the exponential mechanism has the whole epsilon too: scale 2B / (n_val eps), or less
     assert choice.scale <= 2 * 1.0 / (session.size("holdout") * 1.0) * (1 + 1e-6)
@@ -767,7 +823,7 @@ def test_what_a_row_map_raises_is_withheld(private):
         return session.hide(mean)
 
     with opened(private) as session:
-        for hide in (lambda: session.hide_rows(Tells(radius=1.0)), lambda: hide_mean(session)):
+        for hide in (lambda: session.hide(Rows(Tells(radius=1.0))), lambda: hide_mean(session)):
             with pytest.raises(PrivacyError, match="withheld") as caught:
                 hide()
             assert str(SECRET) not in str(caught.value)

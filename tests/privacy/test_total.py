@@ -11,12 +11,22 @@ import pytest
 from scipy import sparse
 
 from dpadapt.hybrid.rules import FunctionRule
-from dpadapt.kernels.features import resolve_kernel
-from dpadapt.privacy import Cleaning, Gram, Prepared, PrivacyError, Private, Request, Schema
-from dpadapt.privacy._total import by_pairs, by_rows, taken
-from dpadapt.privacy.loans import Loan
-from dpadapt.privacy.rows import MemoryRows
-from dpadapt.privacy.weighted import _losses
+from dpadapt.kernels import FunctionKernel
+from dpadapt.privacy import (
+    Cleaning,
+    GaussianInside,
+    Gram,
+    Prepared,
+    PrivacyError,
+    Private,
+    RowMean,
+    Rows,
+    Schema,
+)
+from dpadapt.privacy.mechanisms.loans import Loan
+from dpadapt.privacy.rows.sources import MemoryRows
+from dpadapt.privacy.rows.total import by_pairs, by_rows, taken
+from dpadapt.privacy.statistics.weighted import _losses
 
 SECRET, PLACE, ROWS = 7331.125, 17, 300
 SMALL = 1e-12  # by which a call of another size differs, as sums of products do
@@ -76,7 +86,7 @@ class WithDiagonal:
 
 def mapped(private, error):
     with private.map(sized(error), 3).open(epsilon=1.0, delta=1e-6) as session:
-        return session.hide_rows(Cleaning(9.0))._value
+        return session.hide(Rows(Cleaning(9.0)))._value
 
 
 def table(k, A):
@@ -99,9 +109,9 @@ WAYS = {
     "Gram": lambda e, A: table(kernel(e), A),
     "Gram of a frame": lambda e, A: table(kernel(e), pd.DataFrame(A, columns=FRAME)),
     "Gram of sparse rows": lambda e, A: table(kernel(e), sparse.csr_matrix(A)),
-    "Gram of a callable": lambda e, A: table(resolve_kernel(kernel(e), bound=9.0), A),
+    "Gram of a callable": lambda e, A: table(FunctionKernel(kernel(e), bound=9.0).within(), A),
     "factors": lambda e, A: Gram(WithDiagonal(e), 1e-3).factors(A),
-    "callable kernel": lambda e, A: resolve_kernel(kernel(e), bound=9.0)(A, X[:5]),
+    "callable kernel": lambda e, A: FunctionKernel(kernel(e), bound=9.0).within()(A, X[:5]),
     "Prepared": labelled,
     "losses": lambda e, A: _losses(lambda X, y: sized(e)(X)[:, 0] / 2, A, None),
     "rule": lambda e, A: FunctionRule(
@@ -173,7 +183,7 @@ def test_functions_that_take_not_every_call(function):
     results = []
     for A in (X, BAD):
         with Private(A).map(function, 3).open(epsilon=1.0, delta=1e-6) as session:
-            results.append(session.hide_rows(Cleaning(9.0))._value)
+            results.append(session.hide(Rows(Cleaning(9.0)))._value)
     usual, odd = results
     assert usual.all()  # nobody is missing
     assert usual[REST].tobytes() == odd[REST].tobytes()
@@ -248,7 +258,7 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-class Sum:
+class Sum(RowMean):
     label, cleaning, magnitude = "sum", Cleaning(radius=1.0), 1.0
 
     def __init__(self, fails):
@@ -281,7 +291,7 @@ def lend(fails):
 
 
 def asked(fails):
-    from dpadapt.privacy.holders import _true
+    from dpadapt.privacy.local.holders import _true
 
     _true(Question(fails), X, None, ())
 
@@ -295,15 +305,15 @@ def in_session(use):
 
 
 def released(session, fails):
-    hidden = session.hide_gram(Gram(np.inner, 9.0))
-    (grant,) = session.plan(Request("gaussian", "x", 1.0, dimension=1))
-    session.gaussian(grant, hidden, fails)
+    hidden = session.hide(Gram(np.inner, 9.0))
+    grant = session.plan(it=GaussianInside("x", 1.0, dimension=1)).it
+    session.release(grant, hidden, function=lambda value, noise: fails(value))
 
 
 DOORS = {
     "sum": in_session(lambda session, fails: session.hide(Sum(fails))),
     "derive": in_session(
-        lambda session, fails: session.derive(session.hide_rows(Cleaning(1.0)), fails, "x")
+        lambda session, fails: session.derive(session.hide(Rows(Cleaning(1.0))), fails, label="x")
     ),
     "release": in_session(released),
     "learner": lend,
@@ -333,4 +343,4 @@ def test_a_cell_that_panics_is_missing():
     rows = np.array([[Cell(2)], [1.0]], dtype=object)
     private = Private(rows).read(Schema.numbers(1))
     with private.open(epsilon=1.0, delta=1e-6) as session:
-        np.testing.assert_array_equal(session.hide_rows(Cleaning(9.0))._value, [[0.0], [1.0]])
+        np.testing.assert_array_equal(session.hide(Rows(Cleaning(9.0)))._value, [[0.0], [1.0]])

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpadapt.privacy import _validate
+from dpadapt import _validate
 
 NOT_NUMBERS = [math.nan, math.inf, -math.inf, True, False, "1", None, [1.0], 1j, np.ones(2)]
 

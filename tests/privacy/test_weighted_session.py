@@ -9,20 +9,29 @@ import pytest
 
 from dpadapt.privacy import (
     Cleaning,
+    Gaussian,
+    LearnOnDraws,
+    Parity,
     PrivacyError,
     Private,
-    Request,
+    Rows,
+    RowWeights,
+    Weighted,
+    WeightedMean,
     density_schedule,
     draw_rate,
+    reweigh,
     weighted_sensitivity,
 )
+from dpadapt.privacy.mechanisms.descent import DrawnDescent
+from dpadapt.privacy.mechanisms.draws import draws
 
 UNIT = Cleaning(radius=1.0)
 LABELLED = Cleaning(radius=1.0, label_range=(-1.0, 1.0))
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(WeightedMean):
     """Cleaned rows, weighted."""
 
     cleaning: Cleaning = UNIT
@@ -67,13 +76,17 @@ def session_of(X, y=None, **options):
     return Private(X, y).open(**settings)
 
 
+def places(session, weights):
+    return draws(weights, 0.1)._value.places(session._source)
+
+
 def one_pass(X, y, directions, density, query, rate=0.7):
     """Hidden weighted sum and log-weights after public rounds of reweighing."""
     with session_of(X, y) as session:
-        weights = session.weigh()
+        weights = RowWeights(session)
         for direction in directions:
-            session.reweigh(weights, lambda Z, _, v=direction: Z @ v > 0, UNIT, rate)
-        hidden = session.hide_weighted(query, weights, density)
+            reweigh(weights, lambda Z, _, v=direction: Z @ v > 0, UNIT, rate)
+        hidden = session.hide(Weighted(query, weights, density))
         return hidden._value, weights._log.copy(), hidden.sensitivity
 
 
@@ -85,9 +98,9 @@ def test_update_rule(keep):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40_000, 2))
     with session_of(X) as session:
-        weights = session.weigh()
-        session.reweigh(weights, lambda Z, y: Z[:, 0] ** 2, UNIT, 0.3, keep=keep)
-        session.reweigh(weights, wrong, UNIT, 0.1, keep=keep)
+        weights = RowWeights(session)
+        reweigh(weights, lambda Z, y: Z[:, 0] ** 2, UNIT, 0.3, keep=keep)
+        reweigh(weights, wrong, UNIT, 0.1, keep=keep)
         Z = UNIT(X, None)[0]
         expected = -0.3 * (1 - Z[:, 0] ** 2) - 0.1 * (1 - wrong(Z, None))
         np.testing.assert_allclose(weights._log, expected, rtol=1e-14, atol=1e-16)
@@ -110,14 +123,14 @@ def test_a_changed_row_changes_its_own_weight_only_bit_for_bit():
 def test_what_was_computed_from_older_weights_is_not_used_again():
     X = np.random.default_rng(2).normal(size=(500, 2))
     with session_of(X) as session:
-        used, fresh = session.weigh(), session.weigh()
-        session.hide_weighted(Sum(), used, 0.1)
-        session._draws(used, 0.1)(100)
+        used, fresh = RowWeights(session), RowWeights(session)
+        session.hide(Weighted(Sum(), used, 0.1))
+        places(session, used)(100)
         for weights in (used, fresh):
-            session.reweigh(weights, wrong, UNIT, 3.0)
-        one, two = (session.hide_weighted(Sum(), each, 0.1)._value for each in (used, fresh))
+            reweigh(weights, wrong, UNIT, 3.0)
+        one, two = (session.hide(Weighted(Sum(), each, 0.1))._value for each in (used, fresh))
         np.testing.assert_array_equal(one, two)
-        one, two = (np.bincount(session._draws(each, 0.1)(20_000) // 5) for each in (used, fresh))
+        one, two = (np.bincount(places(session, each)(20_000) // 5) for each in (used, fresh))
         assert np.corrcoef(one, two)[0, 1] > 0.8  # the same rows are heavy
 
 
@@ -125,12 +138,12 @@ def test_using_the_weights_does_not_change_them():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(500, 2))
     with session_of(X, np.sign(X[:, 0])) as session:
-        weights = session.weigh()
-        session.reweigh(weights, wrong, UNIT, 3.0)
+        weights = RowWeights(session)
+        reweigh(weights, wrong, UNIT, 3.0)
         before = weights._log.copy()
-        session.hide_weighted(Sum(), weights, 0.1)
-        session.hide_weighted(Sum(), weights, 0.6)
-        session._draws(weights, 0.1)(100)
+        session.hide(Weighted(Sum(), weights, 0.1))
+        session.hide(Weighted(Sum(), weights, 0.6))
+        places(session, weights)(100)
         assert (weights._log == before).all()
 
 
@@ -143,23 +156,23 @@ def test_losses_out_of_range_are_clipped_and_failures_stay_with_their_row():
         return np.select([Z[:, 0] < -0.9, Z[:, 0] < -0.6, Z[:, 0] < -0.4], [np.nan, 7, -7], 0.25)
 
     with session_of(X) as session:
-        weights = session.weigh()
-        session.reweigh(weights, losses, UNIT, 1.0)
+        weights = RowWeights(session)
+        reweigh(weights, losses, UNIT, 1.0)
         gained = -weights._log
     np.testing.assert_allclose(gained, [0, 0, 1, *[0.75] * 5, 0])
 
 
 def test_losses_that_are_wrong_whatever_the_rows_are_say_so():
     with session_of(np.ones((5, 2))) as session:
-        weights = session.weigh()
+        weights = RowWeights(session)
         with pytest.raises(ValueError, match=r"one number for each row; got shape \(2, 2\)"):
-            session.reweigh(weights, lambda X, y: X, UNIT, 0.1)
+            reweigh(weights, lambda X, y: X, UNIT, 0.1)
         with pytest.raises(ZeroDivisionError):
-            session.reweigh(weights, lambda X, y: 1 / 0, UNIT, 0.1)
+            reweigh(weights, lambda X, y: 1 / 0, UNIT, 0.1)
         with pytest.raises(ValueError, match="rate"):
-            session.reweigh(weights, wrong, UNIT, -1.0)
+            reweigh(weights, wrong, UNIT, -1.0)
         with pytest.raises(ValueError, match="add up to 1000"):
-            session.reweigh(weights, wrong, UNIT, 1001.0)
+            reweigh(weights, wrong, UNIT, 1001.0)
         assert weights.updates == 0
 
 
@@ -188,7 +201,7 @@ def test_weighted_sums_of_neighbours_stay_within_the_sensitivity(query):
 
 def test_projecting_the_stored_weights_breaks_the_sensitivity():
     """What the test above would say of an update that feeds projected weights back."""
-    from dpadapt.privacy.weights import log_cap, mass_of, projected
+    from dpadapt.privacy.statistics.weights import log_cap, mass_of, projected
 
     def run(Z, directions, density):
         log_weights = np.zeros(len(Z))
@@ -214,7 +227,7 @@ def test_projecting_the_stored_weights_breaks_the_sensitivity():
 
 def test_sensitivity_is_known_beforehand():
     with session_of(np.ones((1000, 2))) as session:
-        hidden = session.hide_weighted(Sum(), session.weigh(), 0.25)
+        hidden = session.hide(Weighted(Sum(), RowWeights(session), 0.25))
     assert hidden.sensitivity == weighted_sensitivity(Sum(), 0.25, 1000)
     assert hidden.sensitivity == pytest.approx(2 / 250)
     assert hidden.sensitivity > 2 / 250
@@ -224,7 +237,7 @@ def test_sensitivity_is_known_beforehand():
 def test_uniform_weights_give_the_mean_and_blocks_do_not_matter():
     X = np.random.default_rng(5).normal(size=(50_000, 2))
     with session_of(X) as session:
-        weighted = session.hide_weighted(Sum(), session.weigh(), 1.0)._value
+        weighted = session.hide(Weighted(Sum(), RowWeights(session), 1.0))._value
         np.testing.assert_allclose(weighted, session.hide(Sum())._value, rtol=1e-12)
 
 
@@ -233,37 +246,37 @@ def test_density_schedule_bounds_every_round():
     X = rng.normal(size=(300, 2))
     rates = [0.3] * 8
     with session_of(X) as session:
-        weights = session.weigh()
+        weights = RowWeights(session)
         for density, rate in zip(density_schedule(0.2, rates), rates, strict=True):
-            session.hide_weighted(Sum(), weights, density)
+            session.hide(Weighted(Sum(), weights, density))
             largest = weights._mass[1].max()
             assert largest <= (1 + 1e-12) / (density * 300)
             v = rng.normal(size=2)
-            session.reweigh(weights, lambda Z, y, v=v: Z @ v > 0, UNIT, rate)
+            reweigh(weights, lambda Z, y, v=v: Z @ v > 0, UNIT, rate)
 
 
 def test_parts_of_a_split_have_weights_of_their_own():
     X = np.random.default_rng(7).normal(size=(1000, 2))
     with session_of(X) as session:
         session.split(0.25)
-        weights = session.weigh("train")
-        session.reweigh(weights, wrong, UNIT, 1.0)
+        weights = RowWeights(session, "train")
+        reweigh(weights, wrong, UNIT, 1.0)
         assert len(weights._log) == 750
-        hidden = session.hide_weighted(Sum(), weights, 0.5)
+        hidden = session.hide(Weighted(Sum(), weights, 0.5), "train")
         assert hidden.part == "train"
         assert hidden.sensitivity == pytest.approx(2 / 375)
         with pytest.raises(PrivacyError):
-            session.weigh()
+            RowWeights(session)
 
 
 def test_noise_is_that_of_the_sensitivity():
     X = np.zeros((200, 2))
     with session_of(X, random_state=1) as session:
-        hidden = session.hide_weighted(Sum(), session.weigh(), 0.5)
-        (grant,) = session.plan(hidden.request(count=3000))
-        drawn = np.array([session.gaussian(grant, hidden) for _ in range(3000)])
+        hidden = session.hide(Weighted(Sum(), RowWeights(session), 0.5))
+        grant = session.plan(it=Gaussian.of(hidden, count=3000)).it
+        drawn = np.array([session.release(grant, hidden) for _ in range(3000)])
         with pytest.raises(PrivacyError, match="as often as"):
-            session.gaussian(grant, hidden)
+            session.release(grant, hidden)
     assert drawn.std() / grant.scale == pytest.approx(1, abs=0.05)
     assert abs(0.7 * drawn.std() / grant.scale - 1) > 0.05  # noise x 0.7 would be seen
     assert session.guarantee.epsilon == pytest.approx(1.0, abs=1e-6)
@@ -274,7 +287,7 @@ def test_noise_is_that_of_the_sensitivity():
 
 def test_weights_are_opaque():
     with session_of([[1.0]] * 5) as session:
-        weights = session.weigh()
+        weights = RowWeights(session)
         for refused in (pickle.dumps, copy.copy, copy.deepcopy, np.asarray, float, list):
             with pytest.raises(TypeError):
                 refused(weights)
@@ -283,20 +296,20 @@ def test_weights_are_opaque():
 def test_add_remove_is_refused():
     with session_of([[1.0]] * 5, relation="add-remove") as session:
         with pytest.raises(PrivacyError, match="add-remove"):
-            session.weigh()
-        request = Request("one-draw-gaussian", "step", rate=0.1)
+            RowWeights(session)
+        mechanism = DrawnDescent("step", rate=0.1)
         with pytest.raises(PrivacyError, match="add-remove"):
-            session.plan(request)
+            session.plan(it=mechanism)
 
 
 def test_weights_of_another_session_and_of_a_closed_one_are_refused():
     with session_of([[1.0]] * 5) as session, session_of([[2.0]] * 5) as other:
-        weights = session.weigh()
+        weights = RowWeights(session)
         with pytest.raises(PrivacyError, match="from this session"):
-            other.hide_weighted(Sum(), weights, 1.0)
+            other.hide(Weighted(Sum(), weights, 1.0))
     for use in (
-        lambda: session.hide_weighted(Sum(), weights, 1.0),
-        lambda: session.reweigh(weights, wrong, UNIT, 0.1),
+        lambda: session.hide(Weighted(Sum(), weights, 1.0)),
+        lambda: reweigh(weights, wrong, UNIT, 0.1),
     ):
         with pytest.raises(PrivacyError, match="closed"):
             use()
@@ -305,32 +318,36 @@ def test_weights_of_another_session_and_of_a_closed_one_are_refused():
 def test_too_small_a_density_is_a_public_fact():
     session = session_of([[1.0]] * 5)
     with pytest.raises(ValueError, match="less than one row"):
-        session.hide_weighted(Sum(), session.weigh(), 0.1)
+        session.hide(Weighted(Sum(), RowWeights(session), 0.1))
 
 
 # learners on drawn rows
 
 
-def draws_request(n_rows, *, draws=30, density=0.5, delta=1e-9, count=2):
+def planned(n_rows, *, draws=30, density=0.5, delta=1e-9, count=2):
     rate = draw_rate(density, n_rows)
-    return Request("draws", "learner", draws=draws, rate=rate, delta=delta, count=count)
+    return LearnOnDraws("learner", draws=draws, rate=rate, delta=delta, count=count)
+
+
+def learn(session, grant, weights, density, size, learner):
+    return session.release(grant, draws(weights, density), size=size, learner=learner)
 
 
 def mean_learner(epsilon, delta):
-    def learn(sample):
+    def mean(sample):
         with sample.open(epsilon=epsilon, delta=delta, noise="seeded", random_state=3) as inner:
             hidden = inner.hide(Sum())
-            (grant,) = inner.plan(hidden.request())
-            return inner.gaussian(grant, hidden)
+            grant = inner.plan(it=Gaussian.of(hidden)).it
+            return inner.release(grant, hidden)
 
-    return learn
+    return mean
 
 
-def drawn_session(n_rows=400, **request):
+def drawn_session(n_rows=400, **facts):
     X = np.random.default_rng(8).normal(size=(n_rows, 2))
     session = session_of(X, np.sign(X[:, 0]))
-    weights = session.weigh()
-    (grant,) = session.plan(draws_request(n_rows, **request))
+    weights = RowWeights(session)
+    grant = session.plan(it=planned(n_rows, **facts)).it
     return session, weights, grant
 
 
@@ -343,20 +360,20 @@ def test_a_learner_gets_as_many_rows_and_as_much_budget_as_planned():
         seen.append((sample.n_rows, sample.n_columns, sample.labelled))
         return mean_learner(grant.epsilon, 1e-9)(sample)
 
-    assert session.learn_on_draws(grant, weights, 0.5, 30, learner).shape == (2,)
-    session.learn_on_draws(grant, weights, 0.5, 20, learner)
+    assert learn(session, grant, weights, 0.5, 30, learner).shape == (2,)
+    learn(session, grant, weights, 0.5, 20, learner)
     assert seen == [(30, 2, True), (20, 2, True)]
     with pytest.raises(PrivacyError, match="as often as"):
-        session.learn_on_draws(grant, weights, 0.5, 30, learner)
+        learn(session, grant, weights, 0.5, 30, learner)
     assert session.guarantee.epsilon == pytest.approx(1.0, rel=1e-3)
 
 
 def test_a_learner_that_spends_more_is_found_out():
     session, weights, grant = drawn_session()
     with pytest.raises(PrivacyError, match="spent more on its sample"):
-        session.learn_on_draws(grant, weights, 0.5, 30, mean_learner(1.01 * grant.epsilon, 1e-9))
+        learn(session, grant, weights, 0.5, 30, mean_learner(1.01 * grant.epsilon, 1e-9))
     with pytest.raises(PrivacyError, match="spent more on its sample"):
-        session.learn_on_draws(grant, weights, 0.5, 30, mean_learner(grant.epsilon, 1e-7))
+        learn(session, grant, weights, 0.5, 30, mean_learner(grant.epsilon, 1e-7))
 
 
 def test_a_learner_that_uses_another_relation_is_refused():
@@ -364,10 +381,10 @@ def test_a_learner_that_uses_another_relation_is_refused():
 
     def learner(sample):
         with sample.open(epsilon=0.01, delta=1e-9, relation="add-remove") as inner:
-            inner.plan(Request("gaussian", "sum"))
+            inner.plan(it=Gaussian("sum"))
 
     with pytest.raises(PrivacyError, match="replace-one"):
-        session.learn_on_draws(grant, weights, 0.5, 30, learner)
+        learn(session, grant, weights, 0.5, 30, learner)
 
 
 def test_a_learner_that_fails_tells_nothing():
@@ -377,7 +394,7 @@ def test_a_learner_that_fails_tells_nothing():
         raise ValueError("row 17 holds 4711")
 
     with pytest.raises(PrivacyError, match="learner failed") as caught:
-        session.learn_on_draws(grant, weights, 0.5, 30, learner)
+        learn(session, grant, weights, 0.5, 30, learner)
     assert "4711" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -394,7 +411,7 @@ def test_whether_a_learner_failed_after_it_spent_too_much_is_not_told():
                 raise ValueError
 
         with pytest.raises(PrivacyError) as caught:
-            session.learn_on_draws(grant, weights, 0.5, 30, learner)
+            learn(session, grant, weights, 0.5, 30, learner)
         words.add(str(caught.value))
     assert len(words) == 1
 
@@ -407,9 +424,9 @@ def test_rows_that_cannot_be_read_tell_nothing():
             return super().__call__(X, y)
 
     with session_of([[1.0]] * 5) as session:
-        weights = session.weigh()
+        weights = RowWeights(session)
         with pytest.raises(PrivacyError, match="withheld") as caught:
-            session.reweigh(weights, wrong, Odd(radius=1.0), 0.1)
+            reweigh(weights, wrong, Odd(radius=1.0), 0.1)
     assert "4711" not in str(caught.value)
     assert caught.value.__context__ is None
 
@@ -424,7 +441,7 @@ def test_the_sample_is_of_no_use_after_the_call():
         kept["session"] = sample.open(epsilon=50.0, delta=1e-9)
         kept["hidden"] = kept["session"].hide(Sum())
 
-    session.learn_on_draws(grant, weights, 0.5, 30, learner)
+    learn(session, grant, weights, 0.5, 30, learner)
     for sample in (kept["sample"], kept["view"]):
         with (
             sample.open(epsilon=1.0, delta=1e-9) as late,
@@ -432,26 +449,26 @@ def test_the_sample_is_of_no_use_after_the_call():
         ):
             late.hide(Sum())
     with pytest.raises(PrivacyError, match="over"):
-        kept["session"].plan(kept["hidden"].request())
+        kept["session"].plan(it=Gaussian.of(kept["hidden"]))
 
 
 def test_draws_need_a_grant_of_their_density_and_size():
     session, weights, grant = drawn_session()
     learner = mean_learner(grant.epsilon, 1e-9)
     with pytest.raises(PrivacyError, match="less dense"):
-        session.learn_on_draws(grant, weights, 0.4, 30, learner)
+        learn(session, grant, weights, 0.4, 30, learner)
     with pytest.raises(PrivacyError, match="30 draws"):
-        session.learn_on_draws(grant, weights, 0.5, 31, learner)
-    session.learn_on_draws(grant, weights, 0.9, 30, learner)  # denser costs less
+        learn(session, grant, weights, 0.5, 31, learner)
+    learn(session, grant, weights, 0.9, 30, learner)  # denser costs less
 
 
 def test_draws_follow_the_weights_and_keep_rows_and_labels_together():
     n_rows = 50
     X = np.arange(n_rows, dtype=float).reshape(-1, 1)
     with session_of(X, [f"class {i}" for i in range(n_rows)]) as session:
-        weights = session.weigh()
-        session.reweigh(weights, lambda Z, y: Z[:, 0] >= 25, Cleaning(radius=1e3), 200.0)
-        (grant,) = session.plan(draws_request(n_rows, draws=4000, count=1))
+        weights = RowWeights(session)
+        reweigh(weights, lambda Z, y: Z[:, 0] >= 25, Cleaning(radius=1e3), 200.0)
+        grant = session.plan(it=planned(n_rows, draws=4000, count=1)).it
         seen = []
 
         def learner(sample):
@@ -459,7 +476,7 @@ def test_draws_follow_the_weights_and_keep_rows_and_labels_together():
             for table, labels in rows.blocks():
                 seen.append((np.asarray(table)[:, 0].copy(), labels.copy()))
 
-        session.learn_on_draws(grant, weights, 0.5, 4000, learner)
+        learn(session, grant, weights, 0.5, 4000, learner)
     rows, labels = (np.concatenate(each) for each in zip(*seen, strict=True))
     assert (rows == labels).all()
     counts = np.bincount(rows.astype(int), minlength=n_rows)
@@ -503,21 +520,21 @@ def test_every_source_in_memory_can_be_drawn_from(kind):
 def test_a_plan_may_mix_draws_with_gaussian_releases():
     X = np.random.default_rng(10).normal(size=(400, 2))
     with session_of(X) as session:
-        weights = session.weigh()
-        hidden = session.hide_weighted(Sum(), weights, 0.5)
-        draws, sums = session.plan(draws_request(400, count=1), hidden.request())
-        learner = mean_learner(draws.epsilon, 1e-9)
-        assert session.learn_on_draws(draws, weights, 0.5, 30, learner).shape == (2,)
-        assert session.gaussian(sums, hidden).shape == (2,)
+        weights = RowWeights(session)
+        hidden = session.hide(Weighted(Sum(), weights, 0.5))
+        grants = session.plan(learner=planned(400, count=1), sums=Gaussian.of(hidden))
+        learner = mean_learner(grants.learner.epsilon, 1e-9)
+        assert learn(session, grants.learner, weights, 0.5, 30, learner).shape == (2,)
+        assert session.release(grants.sums, hidden).shape == (2,)
     assert 0.9 < session.guarantee.epsilon <= 1.0
 
 
 def test_rows_are_drawn_under_exact_noise_too():
     pytest.importorskip("opendp")
     with session_of(np.ones((100, 2)), noise="exact", random_state=None) as session:
-        weights = session.weigh()
-        (grant,) = session.plan(draws_request(100))
-        assert session.learn_on_draws(grant, weights, 0.5, 30, lambda sample: sample.n_rows) == 30
+        weights = RowWeights(session)
+        grant = session.plan(it=planned(100)).it
+        assert learn(session, grant, weights, 0.5, 30, lambda sample: sample.n_rows) == 30
 
 
 def test_rows_in_files_cannot_be_drawn(tmp_path):
@@ -525,10 +542,10 @@ def test_rows_in_files_cannot_be_drawn(tmp_path):
 
     pd.DataFrame({"a": [0.0, 1.0] * 50}).to_parquet(tmp_path / "rows.parquet")
     with Private.from_parquet(tmp_path).open(epsilon=1.0, delta=1e-6) as session:
-        weights = session.weigh()
-        (grant,) = session.plan(draws_request(100))
+        weights = RowWeights(session)
+        grant = session.plan(it=planned(100)).it
         with pytest.raises(PrivacyError, match="Parquet"):
-            session.learn_on_draws(grant, weights, 0.5, 30, lambda sample: None)
+            learn(session, grant, weights, 0.5, 30, lambda sample: None)
 
 
 # parity
@@ -540,12 +557,12 @@ def test_parity_is_paid_for_once():
     y = (X[:, 2] + X[:, 5]) % 2
     rows = Cleaning(radius=100.0, label_range=(0.0, 1.0))
     with session_of(X, y, delta=0.0) as session:
-        hidden = session.hide_rows(rows)
-        (grant,) = session.plan(Request("pure", "parity"))
+        hidden = session.hide(Rows(rows))
+        grant = session.plan(it=Parity("parity")).it
         assert grant.epsilon == pytest.approx(1.0, rel=1e-3)
-        masks = session.parity(grant, hidden, 10)
+        masks = session.release(grant, hidden, batches=10)
         with pytest.raises(PrivacyError, match="as often as"):
-            session.parity(grant, hidden, 10)
+            session.release(grant, hidden, batches=10)
     found = [np.flatnonzero(mask).tolist() for mask in masks if mask is not None]
     assert found
     assert all(mask == [2, 5] for mask in found)
@@ -554,10 +571,11 @@ def test_parity_is_paid_for_once():
 
 def test_parity_needs_the_rows_themselves():
     with session_of(np.ones((50, 3)), np.ones(50)) as session:
-        derived = session.derive(session.hide_rows(LABELLED), lambda rows: rows, "copy")
-        (grant,) = session.plan(Request("pure", "parity"))
-        with pytest.raises(PrivacyError, match="rows themselves"):
-            session.parity(grant, derived, 2)
+        hidden = session.hide(Rows(LABELLED))
+        derived = session.derive(hidden, lambda rows: rows, label="rows", sensitivity=1.0)
+        grant = session.plan(it=Parity("parity")).it
+        with pytest.raises(PrivacyError, match="labelled rows that this session has hidden"):
+            session.release(grant, derived, batches=2)
 
 
 def test_what_is_derived_cannot_be_changed():
@@ -566,8 +584,7 @@ def test_what_is_derived_cannot_be_changed():
         return value
 
     with session_of(np.ones((50, 3))) as session:
-        derived = session.derive(session.hide_rows(UNIT), lambda rows: rows + 1, "more")
-        (grant,) = session.plan(Request("gaussian", "sum", dimension=3))
+        derived = session.derive(session.hide(Rows(UNIT)), lambda rows: rows + 1, label="more")
         assert not derived._value.flags.writeable
         with pytest.raises(PrivacyError):
-            session.gaussian(grant, derived, spoil)
+            session.derive(derived, spoil)

@@ -6,7 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from dpadapt.privacy.weights import (
+from dpadapt import Private
+from dpadapt.privacy.statistics.weights import (
     MOST_RATE,
     ROUNDING,
     RowWeights,
@@ -233,7 +234,7 @@ def test_rate_of_a_draw():
 
 
 def test_row_weights_tell_nothing():
-    weights = RowWeights(3, "all", owner=None)
+    weights = RowWeights(Private([[0.0]] * 3).open(epsilon=1.0, delta=1e-6))
     weights._log[1] = -7.25
     assert "7" not in repr(weights)
     with pytest.raises(TypeError, match="pickled"):

@@ -9,7 +9,8 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.privacy import CandidateLosses, Cleaning, gaussian_mu
-from dpadapt.privacy.events import ParallelEvent, RandomStoppingEvent
+from dpadapt.privacy.accounting.events import ParallelEvent
+from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 from dpadapt.reweighting.choice import (
     Candidate,
     candidate_grid,
@@ -18,8 +19,8 @@ from dpadapt.reweighting.choice import (
     choose_on_holdout,
     public_loss_bound,
 )
-from dpadapt.reweighting.profiled import Profiled
-from dpadapt.reweighting.statistics import Statistics
+from dpadapt.reweighting.moment_regression import MomentRegression
+from dpadapt.reweighting.profiled_regression import ProfiledRegression
 
 CLEANING = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 
@@ -41,7 +42,7 @@ def opened(epsilon=1.0, seed=0, n=4000, delta=1e-6):
     return Private(*private(n)).open(epsilon=epsilon, delta=delta, **options)
 
 
-SOLVER = Statistics(*public())
+SOLVER = MomentRegression(*public())
 GRID = [Candidate(alpha, 100.0) for alpha in (1.0, 0.05)]  # the public model, and the shift
 
 
@@ -130,7 +131,10 @@ def test_a_score_of_the_release_is_free():
     )
 
 
-SOLVERS = [Profiled(*public(), alpha=0.99), Profiled(*public(), alpha=0.0, kappa=0.003)]
+SOLVERS = [
+    ProfiledRegression(*public(), alpha=0.99),
+    ProfiledRegression(*public(), alpha=0.0, kappa=0.003),
+]
 
 
 def stopping(seed=0, epsilon=4.0):
@@ -172,10 +176,10 @@ def test_bad_input_is_named():
         choose_on_holdout(session, CLEANING, SOLVER, GRID, holdout=1.0)
     with opened() as session, pytest.raises(ValueError, match="solvers"):
         choose_by_random_stopping(session, CLEANING, [])
-    mixed = [SOLVERS[0], Profiled(*public(), steps=7)]
+    mixed = [SOLVERS[0], ProfiledRegression(*public(), steps=7)]
     with opened() as session, pytest.raises(ValueError, match="number of steps"):
         choose_by_random_stopping(session, CLEANING, mixed)
-    mixed = [SOLVERS[0], Profiled(*public(), alpha=1.0)]
+    mixed = [SOLVERS[0], ProfiledRegression(*public(), alpha=1.0)]
     with opened() as session, pytest.raises(ValueError, match="alpha below 1"):
         choose_by_random_stopping(session, CLEANING, mixed)
 

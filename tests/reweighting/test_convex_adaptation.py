@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, Private, compose_delta, gaussian_mu
-from dpadapt.reweighting.convex import ConvexAdaptation
+from dpadapt.privacy import Cleaning, Laplace, Private, compose_delta, gaussian_mu
+from dpadapt.reweighting.convex_adaptation import ConvexAdaptation
 from dpadapt.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
 from dpadapt.reweighting.objective import ConvexPenalty, SquaredLoss, reference_weights
-from independent_accountant import recompute_epsilon
+from dpadapt.testing.independent_accountant import recompute_epsilon
 
 CLEANING = Cleaning(radius=1.0, intercept=0.5, label_range=(-1.0, 1.0), unit_labels=True)
 LENGTH = math.hypot(1.0, 0.5)
@@ -45,8 +45,11 @@ def test_the_printed_constants():
     )
     B, G = (reach * LENGTH + 1) ** 2, 2 * LENGTH * (reach * LENGTH + 1)
     with PRIVATE.open(epsilon=epsilon, delta=delta) as session:
-        distance, by_w, by_u = algorithm.requests(session, CLEANING)
-    assert (distance.mechanism, distance.count) == ("laplace", 1)
+        planned = algorithm.mechanisms(session, CLEANING)
+    distance, by_w, by_u = (
+        planned[name] for name in ("discrepancy", "gradient_by_w", "gradient_by_u")
+    )
+    assert (type(distance), distance.count) == (Laplace, 1)
     assert distance.printed == pytest.approx(B / n)
     units = 2 * math.sqrt(T * math.log(2 / delta)) / (epsilon / 2)
     s1, s2 = 2 * (1 - alpha) * G / n, (1 - alpha) ** 2 * B / n**2
@@ -231,10 +234,10 @@ def test_bad_settings_are_named(change, message):
 def test_public_facts_are_checked_in_the_session():
     with PRIVATE.open(epsilon=1.0, delta=1e-6) as session:
         with pytest.raises(ValueError, match="within the bounds"):
-            ConvexAdaptation(9 * X_PUBLIC, Y_PUBLIC).requests(session, CLEANING)
+            ConvexAdaptation(9 * X_PUBLIC, Y_PUBLIC).mechanisms(session, CLEANING)
         session.split(0.5)
         with pytest.raises(ValueError, match="split"):
-            ConvexAdaptation(X_PUBLIC, Y_PUBLIC, alpha=0.0).requests(session, CLEANING)
+            ConvexAdaptation(X_PUBLIC, Y_PUBLIC, alpha=0.0).mechanisms(session, CLEANING)
     unlabelled = Private(np.zeros((20, 2)))
     with pytest.raises(ValueError, match="labels"):
         _fit(ConvexAdaptation(X_PUBLIC, Y_PUBLIC, alpha=0.0, steps=2), unlabelled)

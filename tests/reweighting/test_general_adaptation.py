@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 
 from dpadapt.privacy import Cleaning, Private
-from dpadapt.reweighting._descent import private_gradients
-from dpadapt.reweighting.general import GeneralAdaptation
-from dpadapt.reweighting.objective import LogisticLoss, SmoothPenalty, reference_weights
-from independent_accountant import recompute_epsilon
+from dpadapt.reweighting.general_adaptation import GeneralAdaptation
+from dpadapt.reweighting.objective import (
+    LogisticLoss,
+    SmoothPenalty,
+    loss_gradients,
+    reference_weights,
+)
+from dpadapt.testing.independent_accountant import recompute_epsilon
 
 K = 3
 CLEANINGS = {k: Cleaning(radius=1.0, intercept=0.5, classes=k) for k in (2, K)}
@@ -58,7 +62,10 @@ def test_the_constants(k):
     T = math.ceil(T / math.sqrt(40 * G**2 * d * n + (1 - alpha) ** 2 * B**2))
     private = Private(*_sample(n, 1, k)).encode(np.arange(k))
     with private.open(epsilon=eps, delta=delta) as session:
-        distance, by_w, by_u = algorithm.requests(session, CLEANINGS[k])
+        planned = algorithm.mechanisms(session, CLEANINGS[k])
+    distance, by_w, by_u = (
+        planned[name] for name in ("discrepancy", "gradient_by_w", "gradient_by_u")
+    )
     assert (by_w.count, by_u.count, distance.count) == (T, T, 1)
     assert (by_w.dimension, by_u.dimension) == (d, n)
     units = 2 * math.sqrt(T * math.log(2 / delta)) / (eps / 2)
@@ -85,7 +92,7 @@ def test_smoothness_bounds_the_whole_hessian(k):
         d = rng.uniform(0, loss.bound(LENGTH, 2.0))
 
         def slope(v, d=d):
-            by_w, by_u = private_gradients(loss, X, y, v[:width].reshape(shape), v[width:])
+            by_w, by_u = loss_gradients(loss, X, y, v[:width].reshape(shape), v[width:])
             by_u = penalty.gradient(v[width:]) - by_u
             by_u[:m] -= d / v[width : width + m] ** 2
             return np.concatenate([by_w.ravel(), by_u])
@@ -142,7 +149,7 @@ def test_joint_sensitivity_of_the_two_gradients(k):
         X2, y2 = X.copy(), y.copy()
         X2[0, :2], y2[0] = (-X[0, :2], y[0]) if trial % 2 else (X[0, :2], rng.integers(-1, k))
         u = n / (1 - alpha) * np.ones(n)
-        one, two = (private_gradients(loss, *pair, w, u) for pair in ((X, y), (X2, y2)))
+        one, two = (loss_gradients(loss, *pair, w, u) for pair in ((X, y), (X2, y2)))
         move = np.linalg.norm(one[0] - two[0]) / s1, np.linalg.norm(one[1] - two[1]) / s2
         worst = np.maximum(worst, [*move, math.hypot(*move)])
     assert (worst[:2] <= 1).all()
@@ -155,8 +162,9 @@ def test_what_is_asked_for_covers_both_gradients_at_once(k):
     algorithm = GeneralAdaptation(*_public(k), k, alpha=0.2, steps=3)
     private = Private(*_sample(800, 1, k)).encode(np.arange(k))
     with private.open(epsilon=1.0, delta=1e-6) as session:
-        (asked,) = algorithm.requests(session, CLEANINGS[k])
-    assert math.sqrt(2) <= asked.sensitivity <= math.sqrt(2) * (1 + 1e-6)
+        planned = algorithm.mechanisms(session, CLEANINGS[k])
+    assert list(planned) == ["gradients"]
+    assert math.sqrt(2) <= planned["gradients"].sensitivity <= math.sqrt(2) * (1 + 1e-6)
 
 
 def test_the_discrepancy_over_candidates_moves_by_b_over_n_at_most():
@@ -228,10 +236,10 @@ def test_public_facts_are_checked_in_the_session():
     X, y = _public(2)
     with Private(*_sample(20, 1, 2)).open(epsilon=1.0, delta=1e-6) as session:
         with pytest.raises(ValueError, match="takes nothing"):
-            GeneralAdaptation(X, y, 2, alpha=1.0, steps=3).requests(session, CLEANINGS[2])
+            GeneralAdaptation(X, y, 2, alpha=1.0, steps=3).mechanisms(session, CLEANINGS[2])
         with pytest.raises(ValueError, match="classes=2"):
-            GeneralAdaptation(X, y, 2).requests(session, CLEANINGS[K])
+            GeneralAdaptation(X, y, 2).mechanisms(session, CLEANINGS[K])
         with pytest.raises(ValueError, match="within the bounds"):
-            GeneralAdaptation(9 * X, y, 2).requests(session, CLEANINGS[2])
+            GeneralAdaptation(9 * X, y, 2).mechanisms(session, CLEANINGS[2])
     with pytest.raises(ValueError, match="steps must be given"):
         GeneralAdaptation(X, y, 2).minimise(X, y)

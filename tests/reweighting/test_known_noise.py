@@ -11,11 +11,13 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.privacy import Cleaning, Prepared, gaussian_mu
-from dpadapt.reweighting import known_noise_plan
+from dpadapt.reweighting import known_noise_course
 from dpadapt.reweighting.horizon import Geometry, response
-from dpadapt.reweighting.known_noise import KnownNoise, Level, RowGradient
-from dpadapt.reweighting.known_noise_plan import PublicProblem, clipped, descend, plan, softmax
-from independent_accountant import recompute_epsilon
+from dpadapt.reweighting.known_noise import KnownNoiseDescent
+from dpadapt.reweighting.known_noise_course import PublicProblem, averaged_descent, choose_course
+from dpadapt.reweighting.queries import Level, RowGradient
+from dpadapt.reweighting.queries.gradients import clipped, softmax
+from dpadapt.testing.independent_accountant import recompute_epsilon
 
 RNG = np.random.default_rng
 LABELS = (-1e9, 1e9)
@@ -44,14 +46,16 @@ def cleaning_for(classes):
 def test_response_is_what_a_descent_does(horizon, steps):
     curvature = np.array([0.0, 1e-13, 0.01, 0.4, 1.0]) * min(1.0, steps / horizon)
     known = response(curvature, horizon, steps)
-    ends = descend(lambda W: curvature[:, None] * (W - 1), (len(curvature), 1), horizon, steps)
+    ends = averaged_descent(
+        lambda W: curvature[:, None] * (W - 1), (len(curvature), 1), horizon, steps
+    )
     np.testing.assert_allclose(1 - known.unlearned, ends[:, 0], atol=1e-12)
     # noise enters linearly: its variance is the sum of squares of the answers to unit impulses
     squares = np.zeros(len(curvature))
     for at in range(steps):
         clock = iter(range(steps))
         squares += (
-            descend(
+            averaged_descent(
                 lambda W, at=at, clock=clock: curvature[:, None] * W + (next(clock) == at),
                 (len(curvature), 1),
                 horizon,
@@ -66,7 +70,9 @@ def test_response_matches_the_noise_of_a_real_descent():
     rng, curvature = RNG(0), np.array([0.02, 0.3, 1.0])
     draws = np.array(
         [
-            descend(lambda W: curvature[:, None] * W + rng.normal(size=W.shape), (3, 1), 20.0, 40)
+            averaged_descent(
+                lambda W: curvature[:, None] * W + rng.normal(size=W.shape), (3, 1), 20.0, 40
+            )
             for _ in range(4000)
         ]
     )[:, :, 0]
@@ -103,8 +109,8 @@ def hostile(rng, n, classes):
 def test_no_row_moves_the_gradient_by_more_than_two_clips(classes):
     rng = RNG(3)
     X, y = shifted(rng, 300, 3, classes)
-    solver = KnownNoise(X, y, classes)
-    chosen = solver.plan(300, 1.0, 1e-6)
+    solver = KnownNoiseDescent(X, y, classes)
+    chosen = solver.course(300, 1.0, 1e-6)
     rows = solver.prepared(cleaning_for(classes), chosen)
     largest = 0.0
     for _ in range(400):
@@ -128,8 +134,8 @@ def test_the_bound_is_attained_by_opposite_errors():
 @pytest.mark.parametrize("classes", [0, 3])
 def test_rows_of_nothing_finite_stay_within_the_bound(classes):
     X, y = shifted(RNG(4), 300, 3, classes)
-    solver = KnownNoise(X, y, classes)
-    chosen = solver.plan(300, 1.0, 1e-6)
+    solver = KnownNoiseDescent(X, y, classes)
+    chosen = solver.course(300, 1.0, 1e-6)
     rows = solver.prepared(cleaning_for(classes), chosen)
     query = RowGradient(rows, np.ones((4, max(classes, 1))), chosen.clip)
     for bad in ([math.nan] * 3, [math.inf, -math.inf, 0.0], [1e300] * 3, [1.7e308, -1.7e308, 0.0]):
@@ -141,8 +147,8 @@ def test_rows_of_nothing_finite_stay_within_the_bound(classes):
 
 def test_a_row_of_no_class_contributes_nothing():
     X, y = shifted(RNG(5), 300, 3, 3)
-    solver = KnownNoise(X, y, 3)
-    chosen = solver.plan(300, 1.0, 1e-6)
+    solver = KnownNoiseDescent(X, y, 3)
+    chosen = solver.course(300, 1.0, 1e-6)
     rows = solver.prepared(cleaning_for(3), chosen)
     query = RowGradient(rows, np.ones((4, 3)), chosen.clip)
     for label in (math.nan, 3.0, -1.0, 0.5):
@@ -168,23 +174,24 @@ def test_level_moves_by_two_clips_at_most():
 # the plan
 
 
-def test_the_plan_takes_no_private_argument():
-    assert set(inspect.signature(plan).parameters) == {"problem", "n_rows", "mu"}
-    assert set(inspect.signature(KnownNoise.plan).parameters) == {
+def test_the_course_takes_no_private_argument():
+    assert set(inspect.signature(choose_course).parameters) == {"problem", "n_rows", "mu"}
+    assert set(inspect.signature(KnownNoiseDescent.course).parameters) == {
         *("self", "n_rows", "epsilon", "delta")
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [0, 2])
 def test_more_rows_and_more_budget_never_shorten_what_is_learned(classes):
     X, y = shifted(RNG(7), 2000, 4, classes)
-    solver = KnownNoise(X, y, classes)
+    solver = KnownNoiseDescent(X, y, classes)
     noises = []
     for n in (100, 1000, 10_000):
-        chosen = solver.plan(n, 1.0, 1e-6)
+        chosen = solver.course(n, 1.0, 1e-6)
         scale = 2 * chosen.clip * math.sqrt(chosen.steps) / (n * gaussian_mu(1.0, 1e-6))
         noises.append(chosen.noise * scale**2)
-    horizons = [solver.plan(n, 1.0, 1e-6).horizon for n in (100, 1000, 10_000)]
+    horizons = [solver.course(n, 1.0, 1e-6).horizon for n in (100, 1000, 10_000)]
     assert horizons == sorted(horizons)
     assert noises[-1] < noises[0]
 
@@ -192,18 +199,18 @@ def test_more_rows_and_more_budget_never_shorten_what_is_learned(classes):
 def test_a_level_is_planned_for_skew_residuals_only():
     rng = RNG(8)
     X = rng.normal(size=(3000, 3))
-    skew = KnownNoise(X, X[:, 0] + rng.exponential(size=3000) ** 2)
-    even = KnownNoise(X, X[:, 0] + rng.normal(size=3000))
-    assert skew.plan(5000, 1.0, 1e-6).level_share > 0
-    assert skew.plan(5000, 1.0, 1e-6).level_clip > skew.plan(5000, 1.0, 1e-6).clip
-    assert even.plan(5000, 1.0, 1e-6).level_share <= skew.plan(5000, 1.0, 1e-6).level_share
+    skew = KnownNoiseDescent(X, X[:, 0] + rng.exponential(size=3000) ** 2)
+    even = KnownNoiseDescent(X, X[:, 0] + rng.normal(size=3000))
+    assert skew.course(5000, 1.0, 1e-6).level_share > 0
+    assert skew.course(5000, 1.0, 1e-6).level_clip > skew.course(5000, 1.0, 1e-6).clip
+    assert even.course(5000, 1.0, 1e-6).level_share <= skew.course(5000, 1.0, 1e-6).level_share
 
 
 def test_public_problem_of_a_perfect_model_has_an_error_above_zero():
     X = RNG(9).normal(size=(50, 2))
     exact = PublicProblem(X, X[:, 0], np.array([[1.0], [0.0], [0.0]]))
     assert exact.public_error > 0
-    assert plan(exact, 100, 0.2).clip > 0
+    assert choose_course(exact, 100, 0.2).clip > 0
 
 
 def test_softmax_is_stable():
@@ -211,7 +218,7 @@ def test_softmax_is_stable():
 
 
 def test_shrinkage_is_that_of_james_and_stein():
-    chosen = KnownNoise(*shifted(RNG(10), 500, 2)).plan(1000, 1.0, 1e-6)
+    chosen = KnownNoiseDescent(*shifted(RNG(10), 500, 2)).course(1000, 1.0, 1e-6)
     W = np.ones((3, 1))
     energy = float(W[:, 0] @ chosen.moment @ W[:, 0])
     noise = chosen.noise * 0.1**2 + chosen.sampling / 1000 + chosen.bias
@@ -228,7 +235,7 @@ def test_shrinkage_is_that_of_james_and_stein():
 def test_claimed_epsilon_is_the_one_recomputed_from_the_events(classes, epsilon):
     X, y = shifted(RNG(11), 400, 3, classes)
     with Private(X, y).open(epsilon=epsilon, delta=1e-6, noise="seeded", random_state=0) as session:
-        KnownNoise(X, y, classes).fit(session, cleaning_for(classes))
+        KnownNoiseDescent(X, y, classes).fit(session, cleaning_for(classes))
     guarantee = session.guarantee
     low, high = recompute_epsilon(guarantee.events, 1e-6)
     assert low <= guarantee.epsilon * (1 + 1e-6)
@@ -240,9 +247,9 @@ def test_the_level_takes_its_share_of_the_budget():
     rng = RNG(12)
     X = rng.normal(size=(2000, 2))
     y = X[:, 0] + rng.exponential(size=2000) ** 2
-    solver = KnownNoise(X, y)
+    solver = KnownNoiseDescent(X, y)
     with Private(X, y).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
-        chosen = solver.fit(session, cleaning_for(0)).plan
+        chosen = solver.fit(session, cleaning_for(0)).course
     gradient, level = session.guarantee.events
     spent = [event.count * (event.sensitivity / event.scale) ** 2 for event in (gradient, level)]
     assert spent[1] / sum(spent) == pytest.approx(chosen.level_share, rel=1e-6)
@@ -254,7 +261,7 @@ def test_without_noise_it_learns_the_shift(classes):
     rng = RNG(13)
     X, y = shifted(rng, 3000, 3, classes, shift=0.0)
     T, labels = shifted(rng, 3000, 3, classes, shift=1.0)
-    solver = KnownNoise(X, y, classes)
+    solver = KnownNoiseDescent(X, y, classes)
     found = solver.minimise(T, labels)
     scores = T @ found.coefficients[:-1] + found.coefficients[-1]
     before = T @ solver.model[:-1] + solver.model[-1]
@@ -273,13 +280,13 @@ def test_the_level_finds_the_mean_where_clipped_gradients_find_the_middle(monkey
     def bias():
         private = Private(T, labels)
         with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=1) as session:
-            found = KnownNoise(X, y).fit(session, cleaning_for(0))
+            found = KnownNoiseDescent(X, y).fit(session, cleaning_for(0))
         answers = T @ found.coefficients[:-1, 0] + found.coefficients[-1, 0]
-        return found.plan.level_share, abs(np.mean(answers) - labels.mean())
+        return found.course.level_share, abs(np.mean(answers) - labels.mean())
 
     share, with_level = bias()
-    kind = replace(known_noise_plan._REGRESSION, level_shares=(0.0,))
-    monkeypatch.setattr(known_noise_plan, "_REGRESSION", kind)
+    kind = replace(known_noise_course._REGRESSION, level_shares=(0.0,))
+    monkeypatch.setattr(known_noise_course, "_REGRESSION", kind)
     none, without = bias()
     assert share > 0 == none
     assert with_level < 0.5 * without
@@ -291,7 +298,7 @@ def test_zero_shift_does_little_harm_even_with_little_budget():
         rng = RNG(100 + seed)
         X, y = shifted(rng, 1000, 5, shift=0.0)
         T, labels = shifted(rng, 200, 5, shift=0.0)
-        solver = KnownNoise(X, y)
+        solver = KnownNoiseDescent(X, y)
         private = Private(T, labels)
         with private.open(epsilon=0.5, delta=1e-6, noise="seeded", random_state=seed) as session:
             found = solver.fit(session, cleaning_for(0)).coefficients
@@ -308,7 +315,7 @@ def test_same_seed_same_answer_other_seed_other_answer():
     def fit(seed):
         private = Private(X, y + 1)
         with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=seed) as session:
-            return KnownNoise(X, y).fit(session, cleaning_for(0)).coefficients
+            return KnownNoiseDescent(X, y).fit(session, cleaning_for(0)).coefficients
 
     np.testing.assert_array_equal(fit(0), fit(0))
     assert not np.array_equal(fit(0), fit(1))

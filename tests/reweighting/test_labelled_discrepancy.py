@@ -12,13 +12,13 @@ from audit import epsilon_lower_bound
 from dpadapt.privacy import Cleaning, PrivacyError, Private
 from dpadapt.reweighting import labelled_discrepancy as module
 from dpadapt.reweighting.labelled_discrepancy import (
-    LabelledDiscrepancy,
-    LabelledMoment,
     ball_maximum,
     difference_of_convex,
     labelled_discrepancy,
     labelled_moment,
 )
+from dpadapt.reweighting.queries import LabelledMoment
+from dpadapt.reweighting.released_discrepancy import LabelledDiscrepancy
 
 UNIT = {"label_range": (-1.0, 1.0), "unit_labels": True}
 
@@ -179,16 +179,18 @@ def test_nothing_releases_the_value_of_local_search(monkeypatch):
 def _release(target, X, y, *, calibration="gaussian", epsilon=1.0, delta=1e-6, seed=0):
     options = {"noise": "seeded", "random_state": seed}
     with Private(X, y).open(epsilon=epsilon, delta=delta, **options) as session:
-        moment = session.hide(target.query)
-        (grant,) = session.plan(target.request(session, moment, calibration=calibration))
-        return target.release(session, grant, moment)
+        hidden = target.hide(session)
+        grants = session.plan(d=target.mechanism(session, hidden, calibration=calibration))
+        return target.release(session, grants.d, hidden)
 
 
 def test_release_is_clamped_deterministic_and_near_the_truth():
     rng = np.random.default_rng(5)
     X, y = _sample(rng, 5000, 2)
     target = LabelledDiscrepancy(*_sample(rng, 50, 2), 1.0, Cleaning(radius=1.0, **UNIT))
-    exact = target.value(labelled_moment(X, y))
+    exact = labelled_discrepancy(
+        labelled_moment(target.X, target.y), labelled_moment(X, y), target.norm_bound
+    )
     assert _release(target, X, y) == _release(target, X, y)
     assert _release(target, X, y) != _release(target, X, y, seed=1)
     assert abs(_release(target, X, y) - exact) < 0.05
@@ -202,12 +204,12 @@ def test_the_stated_sensitivity_and_noise():
     target = LabelledDiscrepancy(X, y, 1.0, Cleaning(radius=1.0, **UNIT))
     B, n = 4.0, 1000
     with Private(np.zeros((n, 2)), np.zeros(n)).open(epsilon=0.5, delta=0.0) as session:
-        moment = session.hide(target.query)
-        paper = target.request(session, moment, calibration="paper")
+        hidden = target.hide(session)
+        paper = target.mechanism(session, hidden, calibration="paper")
         assert paper.printed == B / n
         assert B / n < paper.sensitivity < B / n * (1 + 1e-5)
-        (grant,) = session.plan(target.request(session, moment, calibration="laplace"))
-    assert grant.scale == pytest.approx(B / (n * 0.5), rel=1e-5)
+        grants = session.plan(d=target.mechanism(session, hidden, calibration="laplace"))
+    assert grants.d.scale == pytest.approx(B / (n * 0.5), rel=1e-5)
     assert session.guarantee.epsilon == pytest.approx(0.5)
 
 
@@ -257,15 +259,13 @@ def test_audit_of_the_released_discrepancy(calibration, holds):
     outputs = []
     for rows in (X, other):
         with Private(rows, y).open(epsilon=epsilon, delta=delta) as session:
-            moment = session.hide(target.query)
-            request = target.request(session, moment, calibration=calibration)
-            (grant,) = session.plan(request)
+            planned = target.mechanism(session, target.hide(session), calibration=calibration)
+            scale = session.plan(d=planned).d.scale
         # the same noise, as often as the audit needs it
-        often = replace(request, printed=grant.scale, count=runs)
+        often = replace(planned, printed=scale, count=runs)
         options = {"noise": "seeded", "random_state": len(outputs)}
         with Private(rows, y).open(epsilon=epsilon, delta=delta, **options) as session:
-            moment = session.hide(target.query)
-            (grant,) = session.plan(often)
-            outputs.append([target.release(session, grant, moment) for _ in range(runs)])
+            hidden, grants = target.hide(session), session.plan(d=often)
+            outputs.append([target.release(session, grants.d, hidden) for _ in range(runs)])
     found = epsilon_lower_bound(*outputs, delta)
     assert (found <= epsilon) == holds, found

@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 
 from dpadapt.privacy import Cleaning, Private
-from dpadapt.reweighting import network_query
-from dpadapt.reweighting.profiled_classification import LogisticGradient
-from independent_accountant import recompute_epsilon
+from dpadapt.reweighting.queries import LogisticGradient, NetworkGradient, network_gradient
+from dpadapt.testing.independent_accountant import recompute_epsilon
+
+pytestmark = pytest.mark.slow
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)  # tests run side by side
 
-from dpadapt.reweighting.network import NetworkAdaptation, scores  # noqa: E402
-from dpadapt.reweighting.network_query import NetworkGradient, flat, public_gradient  # noqa: E402
+from dpadapt.reweighting.network import NetworkAdaptation  # noqa: E402
+from dpadapt.reweighting.torch_module import flat, public_gradient, scores  # noqa: E402
 
 K, D = 3, 4
 CLEANING = Cleaning(radius=4.0, classes=K)
@@ -96,7 +97,8 @@ def test_gradient_is_that_of_a_loop_over_rows(kappa, monkeypatch):
     assert 0.1 < np.mean(lengths > 1.3) < 0.9  # some are clipped, some are not
     expected = _by_hand(module, X, y, 1.3, kappa)
     np.testing.assert_allclose(query.block(X, y), expected, rtol=1e-9, atol=1e-12)
-    monkeypatch.setattr(network_query, "_CELLS", 7 * query.parameters.size)  # in seven rows' pieces
+    seven = 7 * query.parameters.size  # numbers: in seven rows' pieces
+    monkeypatch.setattr(network_gradient, "_CELLS", seven)
     np.testing.assert_allclose(query.block(X, y), expected, rtol=1e-9, atol=1e-12)
     assert query.block(X[:0], y[:0]).tolist() == [0.0] * query.parameters.size
 
@@ -246,6 +248,7 @@ def test_predicted_noise_in_the_logits_is_what_comes_out():
     assert np.mean(energies) / predicted == pytest.approx(1.0, abs=0.25)
 
 
+@pytest.mark.slow
 def test_default_improves_on_the_public_network():
     X, y = _task(800, 0)
     T, codes = _task(6500, 1, 0.7)

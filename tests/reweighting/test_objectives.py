@@ -9,17 +9,17 @@ import pytest
 from scipy.optimize import minimize
 
 from dpadapt.privacy import Cleaning
-from dpadapt.reweighting._descent import private_gradients
-from dpadapt.reweighting.convex import JOINT_SENSITIVITY
 from dpadapt.reweighting.objective import (
     ConvexPenalty,
     LogisticLoss,
     SmoothPenalty,
     SquaredLoss,
     gradient_bounds,
+    loss_gradients,
     profile,
     reference_weights,
 )
+from dpadapt.reweighting.queries.adaptation import JOINT_SQUARED
 
 LOSSES = [SquaredLoss(), LogisticLoss(), LogisticLoss(4)]
 LENGTH, NORM = 1.5, 2.0
@@ -94,7 +94,7 @@ def test_residual_is_the_derivative_and_a_row_of_no_class_counts_nothing(loss):
     def total(v):
         return float((loss.value(X @ v, y) / u).sum())
 
-    by_w, by_u = private_gradients(loss, X, y, w, u)
+    by_w, by_u = loss_gradients(loss, X, y, w, u)
     np.testing.assert_allclose(by_w, _difference(total, w), rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(by_u, loss.value(X @ w, y) / u**2)
     if not isinstance(loss, SquaredLoss):
@@ -173,7 +173,7 @@ def test_lemma_1(alpha):
         if trial % 3 == 0:  # every loss at its largest
             X[:], y[:], d = LENGTH * w / NORM, -1.0, B
         u = rng.uniform(1, 1 + (trial % 2), size) / penalty.reference
-        by_w, by_u = private_gradients(SquaredLoss(), X, y, w, u)
+        by_w, by_u = loss_gradients(SquaredLoss(), X, y, w, u)
         by_u = penalty.gradient(u) - by_u
         by_u[:m0] -= d / u[:m0] ** 2
         worst = np.maximum(worst, [np.linalg.norm(v) for v in (by_w, by_u[:m0], by_u[m0:])])
@@ -261,11 +261,9 @@ def test_joint_sensitivity_of_the_two_gradients():
         X2[0], y2[0] = _rows(rng, 1, 2)[0] / LENGTH, rng.uniform(-1, 1)
         if trial % 4 == 0:
             X[0], X2[0], y[0], y2[0] = w / reach, -w / reach, -1.0, -1.0
-        one, two = (
-            private_gradients(loss, rows, labels, w, u) for rows, labels in ((X, y), (X2, y2))
-        )
+        one, two = (loss_gradients(loss, rows, labels, w, u) for rows, labels in ((X, y), (X2, y2)))
         move = np.linalg.norm(one[0] - two[0]) / s1, np.linalg.norm(one[1] - two[1]) / s2
         worst = np.maximum(worst, [*move, math.hypot(*move)])
     assert (worst[:2] <= 1 + 1e-12).all()
-    assert worst[2] == pytest.approx(JOINT_SENSITIVITY, rel=1e-9)
+    assert worst[2] == pytest.approx(JOINT_SQUARED, rel=1e-9)
     assert worst[2] ** 2 == pytest.approx(1.28615, abs=1e-5)

@@ -12,16 +12,12 @@ from scipy.optimize import minimize
 from audit import epsilon_lower_bound
 from dpadapt import Private
 from dpadapt.privacy import Cleaning, PrivacyError, gaussian_mu
-from dpadapt.privacy.events import GaussianEvent
-from dpadapt.reweighting.profile import (
-    ClippedGradient,
-    predicted_noise,
-    profile,
-    profiled_objective,
-    shrink_together,
-)
-from dpadapt.reweighting.profiled import Profiled
-from dpadapt.reweighting.profiled_classification import LogisticGradient, ProfiledClassification
+from dpadapt.privacy.accounting.events import GaussianEvent
+from dpadapt.reweighting.profile import predicted_noise, profile, profiled_objective
+from dpadapt.reweighting.profiled_classification import ProfiledClassification
+from dpadapt.reweighting.profiled_regression import ProfiledRegression
+from dpadapt.reweighting.queries import ClippedGradient, LogisticGradient
+from dpadapt.reweighting.queries.gradients import shrink_together
 
 CLEANING = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 HOSTILE = [1e6, -1e6, np.inf, -np.inf, np.nan, 1e308, 0.0]
@@ -135,7 +131,7 @@ def moved(query, rows, first, second):
 
 
 def test_one_row_never_moves_the_gradient_by_more_than_stated():
-    solver = Profiled(*public(d=2), row_bound=1.0)
+    solver = ProfiledRegression(*public(d=2), row_bound=1.0)
     rows, worst = solver.prepared(CLEANING), 0.0
     for rng, first, second in neighbours(0):
         query = ClippedGradient(rows, rng.normal(size=3) * rng.choice([0.1, 9]), knee=0.1)
@@ -145,7 +141,7 @@ def test_one_row_never_moves_the_gradient_by_more_than_stated():
 
 def test_the_bound_is_attained_and_a_smaller_one_would_fail():
     X, y = np.array([[1.0]]), np.array([0.0])
-    solver = Profiled(X, y, row_bound=1.0, kappa=0.04, alpha=0.25, norm_bound=3.0)
+    solver = ProfiledRegression(X, y, row_bound=1.0, kappa=0.04, alpha=0.25, norm_bound=3.0)
     cleaning = Cleaning(1.0, label_range=(-1.0, 1.0), unit_labels=True)
     rows, n = solver.prepared(cleaning), 5
     T, labels = np.zeros((n, 1)), np.zeros(n)
@@ -162,7 +158,7 @@ def test_the_bound_is_attained_and_a_smaller_one_would_fail():
 
 
 def test_the_gradient_without_the_clip_passes_the_bound():
-    solver = Profiled(*public(d=2), row_bound=1.0)
+    solver = ProfiledRegression(*public(d=2), row_bound=1.0)
     rows = solver.prepared(CLEANING)
     worst = 0.0
     for _, first, second in neighbours(1, trials=300):
@@ -175,16 +171,20 @@ def test_the_gradient_without_the_clip_passes_the_bound():
 def test_start_outside_the_ball_is_projected():
     # the knee is the root of B only because no coefficients leave the ball
     X = np.array([[1.0], [-1.0]])
-    solver = Profiled(X, np.array([1.0, -1.0]), norm_bound=0.1, kappa=100.0, row_bound=1.0)
+    solver = ProfiledRegression(
+        X, np.array([1.0, -1.0]), norm_bound=0.1, kappa=100.0, row_bound=1.0
+    )
     assert np.linalg.norm(solver.start) <= 0.1 + 1e-15
     assert solver.knee == pytest.approx(1.1)
-    w, _ = fitted(Profiled(*public(), norm_bound=0.05, kappa=100.0), *private(), epsilon=50.0)
+    w, _ = fitted(
+        ProfiledRegression(*public(), norm_bound=0.05, kappa=100.0), *private(), epsilon=50.0
+    )
     assert np.linalg.norm(w) <= 0.05 * (1 + 1e-12)
 
 
 def test_charge_is_that_of_all_gradients_at_the_stated_sensitivity():
     T, y = private()
-    solver = Profiled(*public(), steps=7)
+    solver = ProfiledRegression(*public(), steps=7)
     _, guarantee = fitted(solver, T, y)
     (event,) = guarantee.events
     assert isinstance(event, GaussianEvent)
@@ -200,7 +200,7 @@ def test_released_offset_takes_a_tenth_of_the_budget():
     T, y = private()
     X, labels = public()
     X = CLEANING(X[:, :-1], None)[0]
-    _, guarantee = fitted(Profiled(X, labels, alpha=0.5, offset="private", steps=9), T, y)
+    _, guarantee = fitted(ProfiledRegression(X, labels, alpha=0.5, offset="private", steps=9), T, y)
     gradients, offset = guarantee.events
     total = gradients.gaussian_mu**2 + offset.gaussian_mu**2
     assert offset.gaussian_mu**2 == pytest.approx(0.1 * total, rel=1e-6)
@@ -210,15 +210,15 @@ def test_released_offset_takes_a_tenth_of_the_budget():
 def test_noise_that_is_really_added_is_the_planned_one():
     X, y = public()
     T, labels = private(n=200)
-    solver = Profiled(X, y, steps=1)
+    solver = ProfiledRegression(X, y, steps=1)
     exact = fitted(solver, T, labels, epsilon=1e9)[0]
     draws, scale = [], 0.0
     for seed in range(400):
         with opened(T, labels, seed=seed) as session:
             rows = solver.prepared(CLEANING)
-            (grant,) = session.plan(*solver.requests(session, rows))
-            scale = grant.scale
-            draws.append(solver.release(session, (grant,), rows))
+            grants = session.plan(**solver.mechanisms(session, rows))
+            scale = grants.gradients.scale
+            draws.append(solver.release(session, grants, rows))
     _, vectors, inverse = solver._spectrum
     P = (vectors * inverse) @ vectors.T
     step = solver.step_size(scale)
@@ -235,7 +235,7 @@ def test_audit_on_the_worst_neighbours(lie, holds):
     """10,000 runs; with the noise of four times the claimed epsilon, the same audit refutes it."""
     X, y = np.array([[1.0], [-1.0]]), np.array([0.1, -0.1])
     cleaning = Cleaning(1.0, label_range=(-1.0, 1.0), unit_labels=True)
-    solver = Profiled(X, y, steps=3, row_bound=1.0, noise_share=1e9)
+    solver = ProfiledRegression(X, y, steps=3, row_bound=1.0, noise_share=1e9)
     epsilon, delta = 1.0, 1e-2
     samples = []
     for x in (1.0, -1.0):
@@ -248,10 +248,10 @@ def test_audit_on_the_worst_neighbours(lie, holds):
             with data.open(epsilon=epsilon * lie, delta=delta, **options) as session:
                 # the ball would hide the last step: look at the released gradients themselves
                 rows = solver.prepared(cleaning)
-                (grant,) = session.plan(*solver.requests(session, rows))
+                grant = session.plan(**solver.mechanisms(session, rows)).gradients
                 query = ClippedGradient(rows, np.zeros(1), solver.knee)
                 hidden = session.hide(query, keep=True)
-                runs.append(sum(float(session.gaussian(grant, hidden)[0]) for _ in range(3)))
+                runs.append(sum(float(session.release(grant, hidden)[0]) for _ in range(3)))
         samples.append(np.array(runs))
     assert (epsilon_lower_bound(*samples, delta) <= epsilon) == holds
 
@@ -264,7 +264,7 @@ def test_noise_free_descent_reaches_the_minimum():
     T, labels = private()
     rows = np.column_stack([T, np.ones(len(T))])
     for alpha in (0.0, 0.5):
-        solver = Profiled(X, y, alpha=alpha, steps=3000)
+        solver = ProfiledRegression(X, y, alpha=alpha, steps=3000)
         w = solver.minimise(rows, labels) * solver.row_unit
         found = profiled_objective(
             w,
@@ -278,7 +278,7 @@ def test_noise_free_descent_reaches_the_minimum():
 
 def test_a_huge_epsilon_is_the_run_without_noise():
     T, y = private()
-    solver = Profiled(*public(), alpha=0.3)
+    solver = ProfiledRegression(*public(), alpha=0.3)
     X, labels = CLEANING(T, y)
     w, _ = fitted(solver, T, y, epsilon=1e8)
     np.testing.assert_allclose(w, solver.minimise(X, labels), atol=1e-5)
@@ -286,7 +286,7 @@ def test_a_huge_epsilon_is_the_run_without_noise():
 
 def test_it_beats_the_public_model():
     T, y = private()
-    solver = Profiled(*public())
+    solver = ProfiledRegression(*public())
     rows = np.column_stack([T, np.ones(len(T))])
     start = np.mean((rows @ solver.start / solver.row_unit - y) ** 2)
     for seed in range(5):
@@ -308,14 +308,14 @@ def test_predicted_noise_is_that_of_the_recursion():
 
 
 def test_more_noise_means_shorter_steps():
-    solver = Profiled(*public())
+    solver = ProfiledRegression(*public())
     assert solver.step_size(1e-9) == 0.5
     assert solver.step_size(1e3) < solver.step_size(1e1) < 0.5
 
 
 def test_same_seed_same_answer_and_nothing_private_is_shown():
     T, y = private()
-    solver = Profiled(*public())
+    solver = ProfiledRegression(*public())
     first, again = (fitted(solver, T, y, seed=3)[0] for _ in range(2))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, fitted(solver, T, y, seed=4)[0])
@@ -329,21 +329,21 @@ def test_same_seed_same_answer_and_nothing_private_is_shown():
         with pytest.raises(TypeError):
             pickle.dumps(hidden)
         with pytest.raises(PrivacyError):  # nothing comes out before it is paid for
-            session.gaussian(None, hidden)
+            session.release(None, hidden)
 
 
 @pytest.mark.parametrize("value", HOSTILE)
 def test_hostile_rows_neither_fail_nor_show(value):
     T, y = private(n=50)
     T[0], y[1] = value, value
-    w, guarantee = fitted(Profiled(*public(), alpha=0.2), T, y)
+    w, guarantee = fitted(ProfiledRegression(*public(), alpha=0.2), T, y)
     assert np.isfinite(w).all()
     assert guarantee.epsilon <= 1.0
 
 
 def test_alpha_one_reads_no_private_row():
-    w, guarantee = fitted(Profiled(*public(), alpha=1.0), *private())
-    other, _ = fitted(Profiled(*public(), alpha=1.0), *private(seed=9))
+    w, guarantee = fitted(ProfiledRegression(*public(), alpha=1.0), *private())
+    other, _ = fitted(ProfiledRegression(*public(), alpha=1.0), *private(seed=9))
     np.testing.assert_array_equal(w, other)
     assert guarantee.epsilon == 0.0
 
@@ -351,7 +351,7 @@ def test_alpha_one_reads_no_private_row():
 @pytest.mark.parametrize("y", [np.zeros(20), np.full(20, 0.5)])
 def test_constant_labels_and_collinear_columns(y):
     X = np.ones((20, 3))
-    w, _ = fitted(Profiled(X, y), np.ones((100, 2)), np.full(100, 0.2))
+    w, _ = fitted(ProfiledRegression(X, y), np.ones((100, 2)), np.full(100, 0.2))
     assert np.isfinite(w).all()
 
 
@@ -371,9 +371,9 @@ def test_constant_labels_and_collinear_columns(y):
 def test_bad_input_is_named(options, name):
     X, y = public()
     with pytest.raises(ValueError, match=name):
-        Profiled(**{"X": X, "y": y} | options)
+        ProfiledRegression(**{"X": X, "y": y} | options)
     with pytest.raises(ValueError, match="unit_labels"):
-        Profiled(X, y).prepared(Cleaning(1.0))
+        ProfiledRegression(X, y).prepared(Cleaning(1.0))
 
 
 # classification

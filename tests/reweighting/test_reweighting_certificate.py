@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from dpadapt.privacy import Cleaning, Private
-from dpadapt.reweighting.certificate import Certificate, Certifier, anchored_bound, printed_bound
-from dpadapt.reweighting.labelled_discrepancy import (
-    LabelledDiscrepancy,
-    labelled_discrepancy,
-    labelled_moment,
+from dpadapt.reweighting.certificate import (
+    Certifier,
+    ReweightingCertificate,
+    anchored_bound,
+    printed_bound,
 )
+from dpadapt.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
+from dpadapt.reweighting.released_discrepancy import LabelledDiscrepancy
 
 CLEANING = Cleaning(radius=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 FACTS = {"length": 1.0, "norm_bound": 1.0}
@@ -115,15 +117,17 @@ def test_released_with_noise_and_charged():
     certifier = Certifier(LabelledDiscrepancy(X, y, 1.0, CLEANING), alpha=0.3)
     options = {"noise": "seeded", "random_state": 0}
     with Private(Z, v).open(epsilon=0.5, delta=1e-6, **options) as session:
-        requests = certifier.requests(session)
-        assert [r.label for r in requests] == ["private loss", "labelled discrepancy"]
-        assert all(4 / 2000 < r.sensitivity < 4 / 2000 * (1 + 1e-4) for r in requests)
-        grants = session.plan(*requests)
+        planned = certifier.mechanisms(session)
+        assert [m.label for m in planned.values()] == ["private loss", "labelled discrepancy"]
+        assert all(4 / 2000 < m.sensitivity < 4 / 2000 * (1 + 1e-4) for m in planned.values())
+        grants = session.plan(**planned)
         certificate = certifier.release(session, grants, [0.4])
     assert session.guarantee.epsilon == pytest.approx(0.5, rel=1e-6)
     exact = 0.3 * ((X[:, 0] * 0.4 - y) ** 2).mean() + 0.7 * ((Z[:, 0] * 0.4 - v) ** 2).mean()
     assert certificate.weighted_loss != exact
-    assert certificate.weighted_loss == pytest.approx(exact, abs=6 * 0.7 * grants[0].scale)
+    assert certificate.weighted_loss == pytest.approx(
+        exact, abs=6 * 0.7 * grants.certified_loss.scale
+    )
     assert certificate.noise > 0
     assert certificate.distance == pytest.approx(0.0, abs=1e-12)
     assert certificate.bound > _true_loss(0.4)
@@ -149,9 +153,9 @@ def test_alpha_0_needs_no_discrepancy():
     X, y = _population(np.random.default_rng(5), 100, private=True)
     certifier = Certifier(LabelledDiscrepancy(X, y, 1.0, CLEANING), alpha=0.0)
     with Private(X, y).open(epsilon=1.0, delta=1e-6) as session:
-        grants = session.plan(*certifier.requests(session))
+        grants = session.plan(**certifier.mechanisms(session))
         certificate = certifier.release(session, grants, [0.5])
-    assert len(grants) == 1
+    assert list(vars(grants)) == ["certified_loss"]
     assert certificate.discrepancy == 0.0
 
 
@@ -166,12 +170,12 @@ def test_bad_input_is_named():
             anchored_bound([0.0, 0.0], q, (0.0, 0.0), (0.0, 0.0), alpha=alpha, **facts)
     certifier = Certifier(LabelledDiscrepancy(np.ones((2, 1)), np.ones(2), 1.0, CLEANING), 0.5)
     with Private(np.ones((9, 1)), np.ones(9)).open(epsilon=1.0, delta=1e-6) as session:
-        grants = session.plan(*certifier.requests(session))
+        grants = session.plan(**certifier.mechanisms(session))
         with pytest.raises(ValueError, match="coefficients"):
             certifier.release(session, grants, [1.5])
 
 
 def test_shown_as_text_and_html():
-    certificate = Certificate(0.1, 0.1, 0.0, 0.1, 0.0, 0.1, confidence=0.9, ceiling=4.0)
+    certificate = ReweightingCertificate(0.1, 0.1, 0.0, 0.1, 0.0, 0.1, confidence=0.9, ceiling=4.0)
     assert str(certificate).startswith("With 90% confidence")
     assert certificate._repr_html_().count("<tr>") == 6

@@ -13,45 +13,18 @@ from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder
 
-from baselines.baseline_contracts import ClassificationContract, given
-from contracts import everything_said, releases, taped
 from dpadapt import AdaptationPipeline, Private, ReweightingClassifier
+from dpadapt._cautions import CautionWarning
 from dpadapt.baselines import NoisyGradientClassifier
 from dpadapt.privacy import compose_epsilon
-from reweighting.reweighting_contracts import quick_plans, thin  # noqa: F401
+from dpadapt.reweighting import GeneralGradient, KnownNoise, ProfiledLogistic
+from dpadapt.testing.speech import everything_said
+from dpadapt.testing.tape import releases, taped
+from reweighting.making import made
 
 SOLVERS = ("known-noise", "gradient", "profiled")
 PAPER = SOLVERS[1:]
-
-Thin = thin(ClassificationContract)
-
-
-@pytest.mark.usefixtures("quick_plans")
-class TestContract(ClassificationContract):
-    make = given(ReweightingClassifier, {})
-
-
-@pytest.mark.usefixtures("quick_plans")
-class TestContractThreeClasses(Thin):
-    make = given(ReweightingClassifier, {})
-    test_noise_has_the_scale_that_it_claims = None  # the same code as for two classes
-
-    def public(self, m=90):
-        X, _ = super().public(m)
-        return X, np.digitize(X @ [1.0, -2.0, 0.5], [-1.0, 1.0]).astype(float)
-
-    def labels(self, rows, seed=0):
-        finite = np.clip(np.nan_to_num(np.asarray(rows, dtype=float)), -1e300, 1e300)
-        return np.digitize(finite @ [1.0, -1.0, 0.5], [-1.0, 1.0]).astype(float)
-
-
-class TestContractGradient(Thin):
-    releases_all = False  # the answer is an iterate drawn at random: what comes after is not made
-    make = given(ReweightingClassifier, {"solver": "gradient", "steps": 3})
-
-
-class TestContractProfiled(Thin):
-    make = given(ReweightingClassifier, {"solver": "profiled", "steps": 3})
+MANY = {solver: {"steps": 100} for solver in PAPER}
 
 
 # samples
@@ -59,9 +32,9 @@ class TestContractProfiled(Thin):
 
 def make(**params):
     given = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
-    if params.get("solver") in PAPER:
+    if params.get("solver") in ("gradient", "profiled"):
         given["steps"] = 10
-    return ReweightingClassifier(**(given | params))
+    return made(ReweightingClassifier, **(given | params))
 
 
 def problem(seed=0, m=150, n=300, d=3, classes=2):
@@ -85,13 +58,13 @@ def moderate_shift(seed, n=1000, d=30, size=0.5):
     return (X, y), (T[:n], t[:n]), (T[n:], t[n:])
 
 
-def refused(model, match):
+def refused(match, **params):
     """Assert that a fit is refused, with a private sample and without, before it spends."""
     X, y, T, t = problem(m=60, n=60)
     private = Private(T, t)
     for sample in (private, None):
         with taped() as tape, pytest.raises((ValueError, TypeError), match=match):
-            model.fit(X, y, private=sample)
+            make(**params).fit(X, y, private=sample)
         assert tape == []
     assert private.spent(1e-6).epsilon == 0
 
@@ -111,22 +84,30 @@ def test_alpha_of_zero_and_one_work(solver, alpha):
 @pytest.mark.parametrize("solver", PAPER)
 @pytest.mark.parametrize("alpha", [-0.1, 1.1, math.nan, math.inf, "half", [0.1, 0.5]])
 def test_other_alpha_is_refused(solver, alpha):
-    refused(make(solver=solver, alpha=alpha), r"\balpha\b")
+    refused(r"\balpha\b", solver=solver, alpha=alpha)
 
 
 @pytest.mark.parametrize("kappa", [0, 0.0, -1.0, math.nan, math.inf, "large"])
 def test_kappa_that_is_not_positive_is_refused(kappa):
-    refused(make(solver="profiled", kappa=kappa), r"\bkappa\b")
+    refused(r"\bkappa\b", solver="profiled", kappa=kappa)
 
 
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        ({"solver": "gradient", "kappa": 1.0}, "kappa.*gradient.*leave it None"),
+        ({"solver": "gradient", "kappa": 1.0}, "GeneralGradient has no option kappa"),
         ({"solver": "statistics"}, "solver must be one of 'known-noise', 'gradient', 'profiled'"),
-        ({"calibration": "paper"}, "calibration='paper' is for solver='gradient'"),
-        ({"solver": "profiled", "calibration": "paper"}, "'profiled' has no printed constants"),
-        ({"calibration": "loose"}, "calibration must be one of 'tight', 'paper'"),
+        ({"calibration": "paper"}, "KnownNoise has no option calibration"),
+        (
+            {"solver": "profiled", "calibration": "paper"},
+            "Logistic has no option calibration",
+        ),
+        ({"steps": 7}, "steps: a linear model chooses their number itself"),
+        ({"norm_bound": 1.0}, "KnownNoise has no option norm_bound"),
+        (
+            {"solver": "gradient", "calibration": "loose"},
+            "calibration must be one of 'tight', 'paper'",
+        ),
         ({"solver": "profiled", "steps": 0}, r"\bsteps\b.*1 or more"),
         ({"solver": "gradient", "steps": 2.5}, r"\bsteps\b.*whole number"),
         ({"solver": "gradient", "radius": -1.0}, r"\bradius\b.*positive"),
@@ -136,16 +117,14 @@ def test_kappa_that_is_not_positive_is_refused(kappa):
     ],
 )
 def test_settings_that_do_not_fit_are_refused(params, match):
-    refused(make(**params), match)
+    refused(match, **params)
 
 
 @pytest.mark.parametrize("argument", ["alpha", "kappa"])
 def test_the_default_has_neither_alpha_nor_kappa(argument):
-    X, y, T, t = problem(m=60, n=60)
-    private = Private(T, t)
-    with pytest.raises(ValueError, match=rf"{argument}.*known-noise.*leave it None"):
-        make(**{argument: 0.5}).fit(X, y, private=private)
-    assert private.spent(1e-6).epsilon == 0
+    refused(f"KnownNoise has no option {argument}; its options: shrink", **{argument: 0.5})
+    with pytest.raises(TypeError, match=argument):
+        KnownNoise(**{argument: 0.5})
 
 
 def test_numbers_are_no_classes():
@@ -179,7 +158,7 @@ def test_classes_that_are_given_can_be_predicted(solver):
     X, T = rng.normal(size=(600, 2)), rng.normal(size=(4000, 2))
     y, t = (X[:, 0] > 0).astype(int), (T[:, 0] > 0).astype(int)
     t[T[:, 1] > 0.5] = 2
-    model = make(solver=solver, epsilon=4.0, classes=[2, 0, 1], steps=100)
+    model = make(solver=solver, epsilon=4.0, classes=[2, 0, 1], **MANY.get(solver, {}))
     model.fit(X, y, private=Private(T, t))
     assert model.classes_.tolist() == [0, 1, 2]
     assert model.coef_.shape == (3, 2)
@@ -271,6 +250,7 @@ def test_odd_shapes_are_taken(solver, m, n, d):
     for epsilon in (0.01, 1e6) if m + n < 1000 else (1.0,):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", CautionWarning)
             model = make(solver=solver, epsilon=epsilon, classes=[0, 1])
             model.fit(X, np.arange(m) % 2, private=Private(T, t))
         assert np.isfinite(model.predict_proba(T)).all()
@@ -288,6 +268,7 @@ def test_collinear_and_constant_columns_are_taken(solver, classes):
     public_only = make().fit(widened(X), y).score(widened(T), t)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", CautionWarning)
         model = make(solver=solver, epsilon=4.0).fit(widened(X), y, private=Private(widened(T), t))
         alike = make(solver=solver).fit(np.full_like(X, 3.0), y, private=Private(T, t))
     assert model.score(widened(T), t) > public_only - 0.02
@@ -326,6 +307,7 @@ def test_a_unit_that_all_columns_share_matters_little(unit):
     X, y, T, t = problem()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", CautionWarning)
         for sample, same in ((None, None), (Private(T, t), Private(T * unit, t))):
             one, two = make().fit(X, y, private=sample), make().fit(X * unit, y, private=same)
             assert two.score(T * unit, t) == pytest.approx(one.score(T, t), abs=0.03)
@@ -338,7 +320,7 @@ def test_private_sample_without_rows_is_no_sample():
         model = make(solver=solver).fit(X, y, private=Private(T[:0], t[:0]))
         np.testing.assert_array_equal(model.coef_, public_only.coef_)
         assert model.guarantee_.epsilon == model.share_ == 0
-        assert model.plan_ is None
+        assert model.course_ is None
 
 
 # printed constants
@@ -384,7 +366,7 @@ def test_adapts_better_than_public_only_and_than_private_only():
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_solver_adapts(solver, classes):
     X, y, T, t = problem(m=300, n=6000, classes=classes)
-    model = make(solver=solver, epsilon=4.0, steps=100)
+    model = make(solver=solver, epsilon=4.0, **MANY.get(solver, {}))
     public_only = make().fit(X, y).score(T[3000:], t[3000:])
     model.fit(X, y, private=Private(T[:3000], t[:3000]))
     assert model.score(T[3000:], t[3000:]) > public_only + 0.005
@@ -479,7 +461,7 @@ def test_pipeline_with_categories(solver):
     T, t = sample(3000, 1.0)
     T.loc[:1, "town"] = "unseen"
     encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
-    last = make(solver=solver, epsilon=4.0, steps=100)
+    last = make(solver=solver, epsilon=4.0, **MANY.get(solver, {}))
     pipeline = AdaptationPipeline([("encode", encode)], last)
     public_only = pipeline.fit(X, y).score(T[2:], t[2:])
     model = pipeline.fit(X, y, private=Private(T, t))
@@ -491,7 +473,8 @@ def test_pipeline_with_categories(solver):
 def test_search_over_solvers_is_charged_for():
     X, y, T, t = problem(m=90)
     private = Private(T, t)
-    search = GridSearchCV(make(steps=5), {"solver": SOLVERS}, cv=2, error_score="raise")
+    solvers = ["known-noise", GeneralGradient(steps=5), ProfiledLogistic(steps=5)]
+    search = GridSearchCV(make(), {"solver": solvers}, cv=2, error_score="raise")
     search.fit(X, y, private=private)
     spent, best = private.spent(1e-6), search.best_estimator_.guarantee_
     assert best.epsilon <= 1.0 + 1e-9

@@ -14,92 +14,32 @@ from sklearn.compose import make_column_transformer
 from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder
 
-from baselines.baseline_contracts import RegressionContract, given
-from contracts import everything_said, releases, taped
 from dpadapt import AdaptationPipeline, Private, ReweightingRegressor
+from dpadapt._cautions import CautionWarning
 from dpadapt._checks import GuaranteeWarning
 from dpadapt.baselines import NoisyGradientRegressor
 from dpadapt.privacy import compose_epsilon
-from dpadapt.reweighting import known_noise_plan
+from dpadapt.reweighting import (
+    ConvexGradient,
+    KnownNoise,
+    Profiled,
+    known_noise_course,
+)
 from dpadapt.reweighting._units import paper_units
-from independent_accountant import recompute_epsilon
-from reweighting.reweighting_contracts import DEPENDS_ON_THE_SOLVER, quick_plans, thin  # noqa: F401
+from dpadapt.reweighting.known_noise import KnownNoiseDescent
+from dpadapt.testing.independent_accountant import recompute_epsilon
+from dpadapt.testing.speech import everything_said
+from dpadapt.testing.tape import releases, taped
+from reweighting.making import made
 
 SOLVERS = ("known-noise", "gradient", "profiled", "statistics")
 PAPER = SOLVERS[1:]
+MANY = {"gradient": {"steps": 100}, "profiled": {"steps": 40}}  # as by default
 SELECTIONS = [
     ("statistics", "holdout"),
     ("statistics", "certificate"),
     ("profiled", "random-stopping"),
 ]
-
-Thin = thin(RegressionContract)
-
-
-@pytest.mark.usefixtures("quick_plans")
-class TestContract(RegressionContract):
-    make = given(ReweightingRegressor, {})
-
-    def test_this_has_a_level_stage(self):
-        model = self.fit(self.make(), self.private())
-        assert model.plan_.level_share > 0
-        assert [event.count for event in model.guarantee_.events] == [model.plan_.steps, 1]
-
-    def test_cross_validation_charges_every_fit(self):
-        """As in the contract, but ninety rows get no level, so that there is one event a fit."""
-        few = self.rows(n=90)
-        assert len(self.fit(self.make(), self.private(few)).guarantee_.events) == 1
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(self, "rows", lambda n=90, seed=0: few.copy())
-            super().test_cross_validation_charges_every_fit()
-
-
-@pytest.mark.usefixtures("quick_plans")
-class TestContractLevelOfFewRows(Thin):
-    """Neighbours of twelve rows have a level stage only where the budget is large."""
-
-    def make(self, **params):
-        return given(ReweightingRegressor, {})(self, **(params | {"epsilon": 1000.0}))
-
-    def test_this_has_a_level_stage(self):
-        model = self.fit(self.make(), self.private(self.rows(n=12)))
-        assert model.plan_.level_share > 0
-
-
-for _name in DEPENDS_ON_THE_SOLVER:
-    if "one_replaced" not in _name:
-        setattr(TestContractLevelOfFewRows, _name, None)
-
-
-class TestContractGradient(Thin):
-    releases_all = False  # the last gradient would lead to an iterate that does not count
-    make = given(ReweightingRegressor, {"solver": "gradient", "steps": 3})
-
-
-class TestContractProfiled(Thin):
-    make = given(ReweightingRegressor, {"solver": "profiled", "steps": 3})
-
-
-class TestContractStatistics(Thin):
-    make = given(ReweightingRegressor, {"solver": "statistics"})
-
-
-class TestContractHoldout(Thin):
-    test_noise_has_the_scale_that_it_claims = None  # the same sources as elsewhere
-    make = given(ReweightingRegressor, {"solver": "statistics", "selection": "holdout"})
-
-
-class TestContractRandomStopping(Thin):
-    test_noise_has_the_scale_that_it_claims = None  # the same sources as elsewhere
-    make = given(
-        ReweightingRegressor, {"solver": "profiled", "selection": "random-stopping", "steps": 3}
-    )
-
-
-class TestContractCertificate(Thin):
-    test_noise_has_the_scale_that_it_claims = None  # the same sources as elsewhere
-    releases_all = False  # none for coefficients beyond the norm bound
-    make = given(ReweightingRegressor, {"solver": "statistics", "certificate": True})
 
 
 # samples
@@ -109,7 +49,7 @@ def make(**params):
     given = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
     if params.get("solver") in ("gradient", "profiled"):
         given["steps"] = 10
-    return ReweightingRegressor(**(given | params))
+    return made(ReweightingRegressor, **(given | params))
 
 
 def problem(seed=0, m=200, n=400, d=3):
@@ -136,13 +76,13 @@ def error(model, rows, labels):
     return float(np.mean((model.predict(rows) - labels) ** 2))
 
 
-def refused(model, match, X=None, y=None, labels=None):
+def refused(match, **params):
     """Assert that a fit is refused, with a private sample and without, before it spends."""
-    public, own, T, t = problem(m=60, n=60)
-    private = Private(T, t if labels is None else labels)
+    X, y, T, t = problem(m=60, n=60)
+    private = Private(T, t)
     for sample in (private, None):
         with taped() as tape, pytest.raises((ValueError, TypeError), match=match):
-            model.fit(public if X is None else X, own if y is None else y, private=sample)
+            make(**params).fit(X, y, private=sample)
         assert tape == []
     assert private.spent(1e-6).epsilon == 0
 
@@ -162,13 +102,13 @@ def test_alpha_of_zero_and_one_work(solver, alpha):
 @pytest.mark.parametrize("solver", PAPER)
 @pytest.mark.parametrize("alpha", [-0.1, 1.1, math.nan, math.inf, "half"])
 def test_other_alpha_is_refused(solver, alpha):
-    refused(make(solver=solver, alpha=alpha), r"\balpha\b")
+    refused(r"\balpha\b", solver=solver, alpha=alpha)
 
 
 @pytest.mark.parametrize("solver", PAPER)
 @pytest.mark.parametrize("kappa", [0, 0.0, -1.0, math.nan, math.inf, "large"])
 def test_kappa_that_is_not_positive_is_refused(solver, kappa):
-    refused(make(solver=solver, kappa=kappa), rf"\bkappa\b(?!.*0\.00).*{kappa}")
+    refused(rf"\bkappa\b(?!.*0\.00).*{kappa}", solver=solver, kappa=kappa)
 
 
 @pytest.mark.parametrize(("solver", "selection"), SELECTIONS)
@@ -177,13 +117,15 @@ def test_kappa_that_is_not_positive_is_refused(solver, kappa):
     [("alpha", [0.5, 2.0]), ("alpha", []), ("kappa", [0.0, 1.0]), ("kappa", [])],
 )
 def test_bad_grids_are_refused(solver, selection, argument, grid):
-    refused(make(solver=solver, selection=selection, **{argument: grid}), rf"\b{argument}\b")
+    refused(rf"\b{argument}\b", solver=solver, selection=selection, **{argument: grid})
 
 
 @pytest.mark.parametrize("argument", ["alpha", "kappa"])
 def test_grids_need_a_selection(argument):
-    for solver in PAPER:
-        refused(make(solver=solver, **{argument: [0.1, 0.5]}), rf"{argument} is a grid.*selection=")
+    grid = {argument: [0.1, 0.5]}
+    for solver in ("profiled", "statistics"):
+        refused(rf"{argument} is a grid.*selection=", solver=solver, **grid)
+    refused(rf"{argument} must .*0.1, 0.5", solver="gradient", **grid)
 
 
 @pytest.mark.parametrize(("solver", "selection"), SELECTIONS)
@@ -198,27 +140,26 @@ def test_choice_is_one_of_the_grid(solver, selection):
 
 @pytest.mark.parametrize("argument", ["alpha", "kappa"])
 def test_the_default_has_neither_alpha_nor_kappa(argument):
-    X, y, T, t = problem(m=60, n=60)
-    private = Private(T, t)
-    with pytest.raises(ValueError, match=rf"{argument}.*known-noise.*leave it None"):
-        make(**{argument: 0.5}).fit(X, y, private=private)
-    assert private.spent(1e-6).epsilon == 0
+    refused(f"KnownNoise has no option {argument}; its options: shrink", **{argument: 0.5})
+    with pytest.raises(TypeError, match=argument):
+        KnownNoise(**{argument: 0.5})
 
 
 @pytest.mark.parametrize(
     ("params", "match"),
     [
-        ({"selection": "holdout"}, "selection must be None for solver='known-noise'"),
-        ({"solver": "gradient", "selection": "holdout"}, "selection must be None.*'gradient'"),
-        ({"solver": "profiled", "selection": "holdout"}, "selection must be 'random-stopping'"),
+        ({"selection": "holdout"}, "KnownNoise has no option selection"),
+        ({"solver": "gradient", "selection": "holdout"}, "ConvexGradient has no option selection"),
+        ({"solver": "profiled", "selection": "holdout"}, "selection must be .* 'random-stopping'"),
         (
             {"solver": "statistics", "selection": "random-stopping"},
-            "selection must be 'holdout' or 'certificate'",
+            "selection must be one of 'holdout', 'certificate'",
         ),
-        ({"calibration": "paper"}, "calibration='paper' is for solver='gradient'"),
-        ({"solver": "statistics", "calibration": "paper"}, "'statistics' has no printed constants"),
-        ({"solver": "profiled", "calibration": "paper"}, "'profiled' has no printed constants"),
-        ({"calibration": "loose"}, "calibration must be one of 'tight', 'paper'"),
+        ({"calibration": "paper"}, "KnownNoise has no option calibration"),
+        ({"solver": "statistics", "calibration": "paper"}, "Statistics has no option calibration"),
+        ({"solver": "profiled", "calibration": "paper"}, "Profiled has no option calibration"),
+        ({"steps": 7}, "steps: a linear model chooses their number itself"),
+        ({"solver": "gradient", "calibration": "loose"}, "calibration must .* 'tight', 'paper'"),
         (
             {"solver": "statistics", "selection": "holdout", "certificate": True},
             "certificate=True needs.*no selection",
@@ -239,12 +180,12 @@ def test_the_default_has_neither_alpha_nor_kappa(argument):
     ],
 )
 def test_settings_that_do_not_fit_are_refused(params, match):
-    refused(make(**params), match)
+    refused(match, **params)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_public_labels_beyond_the_range_are_refused(solver):
-    refused(make(solver=solver, label_range=(-0.1, 0.1)), "label_range must hold the public labels")
+    refused("label_range must hold the public labels", solver=solver, label_range=(-0.1, 0.1))
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -276,6 +217,7 @@ def test_odd_shapes_are_taken(solver, m, n, d):
     for epsilon in (0.01, 1e6) if m + n < 1000 else (1.0,):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", CautionWarning)
             model = make(solver=solver, epsilon=epsilon).fit(X, y, private=Private(T, t))
         assert np.isfinite(model.predict(T)).all()
         assert model.guarantee_.epsilon <= epsilon * (1 + 1e-9)
@@ -291,6 +233,7 @@ def test_collinear_and_constant_columns_are_taken(solver):
     public_only = error(make().fit(widened(X), y), widened(T), t)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", CautionWarning)
         model = make(solver=solver, epsilon=4.0).fit(widened(X), y, private=Private(widened(T), t))
         alike = make(solver=solver).fit(np.full_like(X, 3.0), y, private=Private(T, t))
     assert error(model, widened(T), t) < public_only
@@ -355,7 +298,7 @@ def test_private_sample_without_rows_is_no_sample():
         model = make(solver=solver).fit(X, y, private=Private(T[:0], t[:0]))
         np.testing.assert_array_equal(model.coef_, public_only.coef_)
         assert model.guarantee_.epsilon == model.share_ == 0
-        assert model.certificate_ is model.plan_ is model.chosen_ is None
+        assert model.certificate_ is model.course_ is model.chosen_ is None
 
 
 # the certificate, and printed constants
@@ -403,6 +346,7 @@ def test_printed_constants_are_told_for_what_they_are():
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", CautionWarning)
         tight = make(solver="gradient", epsilon=0.5, delta=0.01).fit(X, y, private=Private(T, t))
     assert tight.guarantee_.epsilon <= 0.5 + 1e-9
 
@@ -468,12 +412,13 @@ def skewed(seed=0):
 
 def test_level_stage_removes_the_bias_of_skew_labels(monkeypatch):
     X, y, T, t = skewed()
+    monkeypatch.setattr(KnownNoiseDescent, "moments", lambda *_: None)  # a descent, and a level
     bias = []
-    for shares in (known_noise_plan._REGRESSION.level_shares, (0.0,)):
-        kind = dataclasses.replace(known_noise_plan._REGRESSION, level_shares=shares)
-        monkeypatch.setattr(known_noise_plan, "_REGRESSION", kind)
+    for shares in (known_noise_course._REGRESSION.level_shares, (0.0,)):
+        kind = dataclasses.replace(known_noise_course._REGRESSION, level_shares=shares)
+        monkeypatch.setattr(known_noise_course, "_REGRESSION", kind)
         model = make().fit(X, y, private=Private(T, t))
-        assert (model.plan_.level_share > 0) == (shares != (0.0,))
+        assert (model.course_.level_share > 0) == (shares != (0.0,))
         bias.append(abs(float(np.mean(t - model.predict(T)))))
     public_only = abs(float(np.mean(t - make().fit(X, y).predict(T))))
     assert bias[0] < 0.2 * public_only
@@ -483,7 +428,8 @@ def test_level_stage_removes_the_bias_of_skew_labels(monkeypatch):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_large_budget_recovers_the_private_model(solver):
     X, y, T, t = problem(m=150, n=3000)
-    model = make(solver=solver, epsilon=1e4, steps=None).fit(X, y, private=Private(T, t))
+    model = make(solver=solver, epsilon=1e4, **MANY.get(solver, {}))
+    model.fit(X, y, private=Private(T, t))
     public_only = error(make().fit(X, y), T, t)
     rows = np.column_stack([T, np.ones(len(T))])
     best = float(np.mean((t - rows @ np.linalg.lstsq(rows, t, rcond=None)[0]) ** 2))
@@ -501,6 +447,7 @@ def test_units_of_the_label_do_not_matter(solver, unit):
     one = make(solver=solver).fit(X, y, private=Private(T, t)).predict(T)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", CautionWarning)
         two = make(solver=solver).fit(X, y * unit, private=Private(T, t * unit)).predict(T)
     # noise comes on a grid of powers of two, which other units do not hit
     close = 1e-9 if math.frexp(unit)[0] == 0.5 else 1e-5
@@ -593,7 +540,7 @@ def test_pipeline_with_categories(solver):
     T.loc[:1, "town"] = "unseen"
     known = T["town"] != "unseen"
     encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
-    last = make(solver=solver, epsilon=4.0, steps=None)
+    last = make(solver=solver, epsilon=4.0, **MANY.get(solver, {}))
     pipeline = AdaptationPipeline([("encode", encode)], last)
     public_only = error(pipeline.fit(X, y), T[known], t[known])
     model = pipeline.fit(X, y, private=Private(T, t))
@@ -604,7 +551,8 @@ def test_pipeline_with_categories(solver):
 def test_search_over_solvers_is_charged_for():
     X, y, T, t = problem(m=90)
     private = Private(T, t)
-    search = GridSearchCV(make(steps=5), {"solver": SOLVERS}, cv=2, error_score="raise")
+    solvers = ["known-noise", ConvexGradient(steps=5), Profiled(steps=5), "statistics"]
+    search = GridSearchCV(make(), {"solver": solvers}, cv=2, error_score="raise")
     search.fit(X, y, private=private)
     spent, best = private.spent(1e-6), search.best_estimator_.guarantee_
     assert best.epsilon <= 1.0 + 1e-9

@@ -10,8 +10,10 @@ import pytest
 from audit import epsilon_lower_bound
 from dpadapt import Private
 from dpadapt.privacy import Cleaning, gaussian_mu
-from dpadapt.reweighting.profile import profile, shrink_together
-from dpadapt.reweighting.statistics import BoundedMoment, ReleasedMoment, Statistics
+from dpadapt.reweighting.moment_regression import MomentRegression, ReleasedMoment
+from dpadapt.reweighting.profile import profile
+from dpadapt.reweighting.queries import BoundedMoment
+from dpadapt.reweighting.queries.gradients import shrink_together
 
 CLEANING = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 HOSTILE = [1e6, -1e6, np.inf, -np.inf, np.nan, 1e308, 0.0]
@@ -45,7 +47,7 @@ def error(w, T, y):
 
 @pytest.mark.parametrize("residuals", [True, False])
 def test_one_row_never_moves_the_moment_by_more_than_stated(residuals):
-    solver = Statistics(*public(d=2), residuals=residuals, row_bound=1.0, label_weight=0.8)
+    solver = MomentRegression(*public(d=2), residuals=residuals, row_bound=1.0, label_weight=0.8)
     rows, rng, worst = solver.prepared(CLEANING), np.random.default_rng(0), 0.0
     query = BoundedMoment(rows, 4, math.hypot(1.0, 0.8))
     for _ in range(3000):
@@ -59,7 +61,7 @@ def test_one_row_never_moves_the_moment_by_more_than_stated(residuals):
 
 
 def test_the_bound_is_attained_and_a_smaller_one_would_fail():
-    solver = Statistics(np.eye(2), np.zeros(2), residuals=False, row_bound=1.0)
+    solver = MomentRegression(np.eye(2), np.zeros(2), residuals=False, row_bound=1.0)
     cleaning = Cleaning(1.0, label_range=(-1.0, 1.0), unit_labels=True)
     query, rows = BoundedMoment(cleaning, 3, math.sqrt(2)), solver.prepared(cleaning)
     T, y = np.zeros((5, 2)), np.zeros(5)
@@ -72,7 +74,7 @@ def test_the_bound_is_attained_and_a_smaller_one_would_fail():
 
 
 def test_residuals_without_the_clamp_pass_the_bound():
-    solver = Statistics(*public(), row_bound=1.0)
+    solver = MomentRegression(*public(), row_bound=1.0)
     T, y = np.zeros((1, 3)), np.array([1.0])
     X, labels = shrink_together(*CLEANING(T, y), 1.0)
     z = np.append(X[0], (labels - X @ solver.center)[0] / solver.label_bound)
@@ -83,7 +85,7 @@ def test_residuals_without_the_clamp_pass_the_bound():
 
 def test_charge_is_one_gaussian_at_the_stated_sensitivity():
     T, y = private()
-    moment, guarantee = released(Statistics(*public()), T, y)
+    moment, guarantee = released(MomentRegression(*public()), T, y)
     (event,) = guarantee.events
     assert event.count == 1
     assert event.sensitivity == pytest.approx(math.sqrt(2) * 2 / len(T), rel=1e-6)
@@ -94,7 +96,7 @@ def test_charge_is_one_gaussian_at_the_stated_sensitivity():
 
 def test_noise_has_the_stated_size():
     T, y = private(n=300)
-    solver = Statistics(*public())
+    solver = MomentRegression(*public())
     exact = solver.exact(*CLEANING(T, y)).matrix
     noise = [released(solver, T, y, seed=seed)[0] for seed in range(300)]
     deviations = np.array([each.matrix for each in noise]) - exact
@@ -109,7 +111,7 @@ def test_noise_has_the_stated_size():
 @pytest.mark.parametrize(("lie", "holds"), [(1.0, True), (4.0, False)])
 def test_audit_on_the_worst_neighbours(lie, holds):
     """10,000 releases; with the noise of four times the claimed epsilon, it is refuted."""
-    solver = Statistics(np.eye(2), np.zeros(2), residuals=False, row_bound=1.0)
+    solver = MomentRegression(np.eye(2), np.zeros(2), residuals=False, row_bound=1.0)
     cleaning = Cleaning(1.0, label_range=(-1.0, 1.0), unit_labels=True)
     samples = []
     for label in (1.0, -1.0):
@@ -130,7 +132,7 @@ def test_exact_moment_gives_weighted_least_squares():
     X, y = public()
     T, labels = private()
     rows = np.column_stack([T, np.ones(len(T))])
-    solver = Statistics(X, y, shift_bound=100.0)
+    solver = MomentRegression(X, y, shift_bound=100.0)
     w = solver.solve(solver.exact(rows, labels), alpha=0.4, kappa=1e6)
     unit = solver.public_model.row_unit
     (A, a), (B, b) = (shrink_together(*each, unit) for each in ((X, y), (rows, labels)))
@@ -141,7 +143,7 @@ def test_exact_moment_gives_weighted_least_squares():
 
 
 def test_reweighting_minimises_the_objective_over_the_ball():
-    solver = Statistics(*public())
+    solver = MomentRegression(*public())
     moment, _ = released(solver, *private(n=300), epsilon=0.3)
     A, e = solver.public_model.public
     e = e - A @ solver.center
@@ -164,7 +166,7 @@ def test_reweighting_minimises_the_objective_over_the_ball():
 
 
 def test_an_indefinite_moment_is_no_trouble():
-    solver = Statistics(*public())
+    solver = MomentRegression(*public())
     w = solver.solve(ReleasedMoment(-np.eye(5), 0.0, 0.0), alpha=0.0)
     shift = w * solver.public_model.row_unit - solver.center
     assert np.linalg.norm(shift) == pytest.approx(solver.ball)
@@ -172,7 +174,7 @@ def test_an_indefinite_moment_is_no_trouble():
 
 def test_alpha_one_is_public_and_a_huge_epsilon_is_exact():
     T, y = private()
-    solver = Statistics(*public())
+    solver = MomentRegression(*public())
     near, _ = released(solver, T, y, epsilon=1e8)
     far, _ = released(solver, T, y, epsilon=1e-3)
     np.testing.assert_array_equal(solver.solve(near, alpha=1.0), solver.solve(far, alpha=1.0))
@@ -187,7 +189,7 @@ def test_residuals_are_better_than_labels_and_than_the_public_model():
     T = rng.normal(size=(1500, 12))
     y = np.clip(T @ np.r_[np.full(6, 0.1), np.full(6, 0.07)] + 0.05 * rng.normal(size=1500), -1, 1)
     y = np.clip(y + 0.1, -1, 1)  # the shift is in the level, and small in the slopes
-    residual, label = (Statistics(*public(d=12), residuals=each) for each in (True, False))
+    residual, label = (MomentRegression(*public(d=12), residuals=each) for each in (True, False))
     model = residual.public_model
     start = error(model.start / model.row_unit, T, y)
     errors = np.array(
@@ -204,14 +206,14 @@ def test_residuals_are_better_than_labels_and_than_the_public_model():
 def test_hostile_rows_neither_fail_nor_show(value):
     T, y = private(n=50)
     T[0], y[1] = value, value
-    moment, guarantee = released(Statistics(*public()), T, y)
+    moment, guarantee = released(MomentRegression(*public()), T, y)
     assert np.isfinite(moment.matrix).all()
     assert guarantee.epsilon <= 1.0
 
 
 def test_same_seed_same_moment():
     T, y = private(n=50)
-    solver = Statistics(*public())
+    solver = MomentRegression(*public())
     first, again, other = (released(solver, T, y, seed=s)[0].matrix for s in (3, 3, 4))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
@@ -219,14 +221,14 @@ def test_same_seed_same_moment():
 
 def test_bad_input_is_named():
     X, y = public()
-    solver = Statistics(X, y)
+    solver = MomentRegression(X, y)
     with pytest.raises(ValueError, match="alpha"):
         solver.solve(ReleasedMoment(np.eye(5), 0.0, 0.0), alpha=2.0)
     with pytest.raises(ValueError, match="kappa"):
         solver.solve(ReleasedMoment(np.eye(5), 0.0, 0.0), alpha=0.5, kappa=0.0)
     with pytest.raises(ValueError, match="label_quantile"):
-        Statistics(X, y, label_quantile=1.0)
+        MomentRegression(X, y, label_quantile=1.0)
     with pytest.raises(ValueError, match="y in"):
-        Statistics(X, 3 + y)
+        MomentRegression(X, 3 + y)
     with pytest.raises(ValueError, match="unit_labels"):
         solver.prepared(Cleaning(1.0))

@@ -18,9 +18,23 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from dpadapt.privacy import Cleaning, Private, Request, SecondMoment, mechanisms
-from dpadapt.privacy.mechanisms import NUGGET, random_runs
-from dpadapt.privacy.noise import ExactNoise, NoiseSource, SecureNoise, SeededNoise
+from dpadapt.privacy import (
+    Cleaning,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Private,
+    RandomisedResponse,
+    SecondMoment,
+    SymmetricGaussian,
+)
+from dpadapt.privacy.core.noise import ExactNoise, NoiseSource, SecureNoise, SeededNoise
+from dpadapt.privacy.mechanisms.exponential import noisy_argmin
+from dpadapt.privacy.mechanisms.gaussian import NUGGET, gaussian_process, symmetric_gaussian
+from dpadapt.privacy.mechanisms.gaussian import gaussian as add_gaussian
+from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
+from dpadapt.privacy.mechanisms.random_stopping import random_runs
+from dpadapt.privacy.mechanisms.randomised_response import randomised_response
 
 ALPHA = 1e-6
 WRONG = (0.7, 1.3)
@@ -36,6 +50,9 @@ SLOW_SIZE = {"secure": 2_000_000, "seeded": 2_000_000, "exact": 200_000}
 SLOW_CALLS = {"secure": 200_000, "seeded": 200_000, "exact": 20_000}
 
 sources = pytest.mark.parametrize("name", SOURCES)
+exact_slowly = pytest.mark.parametrize(  # whose numbers are tested one by one in the fast suite
+    "name", ["secure", "seeded", pytest.param("exact", marks=pytest.mark.slow)]
+)
 
 
 def both_sizes(fast: dict[str, int], slow: dict[str, int]) -> pytest.MarkDecorator:
@@ -148,7 +165,7 @@ def test_gaussian(name, scale, size):
     source = SOURCES[name]()
     value = np.zeros(size[name])
     accepts_only_the_right_scale(
-        lambda s: mechanisms.gaussian(source, value, s) - value, p_gaussian, scale
+        lambda s: add_gaussian(source, value, s) - value, p_gaussian, scale
     )
 
 
@@ -158,16 +175,14 @@ def test_gaussian(name, scale, size):
 def test_laplace(name, scale, size):
     source = SOURCES[name]()
     value = np.zeros(size[name])
-    accepts_only_the_right_scale(
-        lambda s: mechanisms.laplace(source, value, s) - value, p_laplace, scale
-    )
+    accepts_only_the_right_scale(lambda s: add_laplace(source, value, s) - value, p_laplace, scale)
 
 
 @sources
 def test_noise_does_not_depend_on_the_value(name):
     source, value = SOURCES[name](), np.linspace(-50, 50, SIZE[name])
-    assert p_gaussian(mechanisms.gaussian(source, value, 2.0) - value, 2.0) > ALPHA
-    assert p_laplace(mechanisms.laplace(source, value, 2.0) - value, 2.0) > ALPHA
+    assert p_gaussian(add_gaussian(source, value, 2.0) - value, 2.0) > ALPHA
+    assert p_laplace(add_laplace(source, value, 2.0) - value, 2.0) > ALPHA
 
 
 def isometric(matrices: np.ndarray) -> np.ndarray:
@@ -189,14 +204,14 @@ def p_symmetric(matrices: np.ndarray, scale: float) -> float:
     )
 
 
-@sources
+@exact_slowly
 def test_symmetric_gaussian(name):
     source, d, scale = SOURCES[name](), 3, 0.4
     value = np.arange(9.0).reshape(3, 3) + np.arange(9.0).reshape(3, 3).T
     draws = {"secure": 4000, "seeded": 4000, "exact": 1200}[name]
 
     def draw(s: float) -> np.ndarray:
-        noisy = [mechanisms.symmetric_gaussian(source, value, s) for _ in range(draws)]
+        noisy = [symmetric_gaussian(source, value, s) for _ in range(draws)]
         return np.stack(noisy) - value
 
     accepts_only_the_right_scale(draw, p_symmetric, scale)
@@ -233,7 +248,7 @@ def p_process(noise: np.ndarray, scale: float, kernel: np.ndarray, nugget: float
     return p_independent(white)
 
 
-@sources
+@exact_slowly
 @pytest.mark.parametrize("kernel", [KERNEL, SMOOTH], ids=["singular", "smooth"])
 def test_gaussian_process(name, kernel):
     source, scale = SOURCES[name](), 0.3
@@ -241,7 +256,7 @@ def test_gaussian_process(name, kernel):
     draws = {"secure": 3000, "seeded": 3000, "exact": 700}[name]
 
     def draw(s: float) -> np.ndarray:
-        noisy = [mechanisms.gaussian_process(source, values, kernel, s) for _ in range(draws)]
+        noisy = [gaussian_process(source, values, kernel, s) for _ in range(draws)]
         return np.stack(noisy) - values
 
     accepts_only_the_right_scale(draw, lambda noise, s: p_process(noise, s, kernel), scale)
@@ -274,7 +289,7 @@ def test_noisy_argmin(name, unit, size):
 
     def draw(scale: float) -> np.ndarray:
         scores = SCORES * unit
-        choices = [mechanisms.noisy_argmin(source, scores, scale) for _ in range(size[name])]
+        choices = [noisy_argmin(source, scores, scale) for _ in range(size[name])]
         return np.array(choices)
 
     accepts_only_the_right_scale(draw, p_choices, unit)
@@ -305,7 +320,7 @@ def test_randomised_response(name, categories, epsilon):
     source, truth = SOURCES[name](), np.ones(30_000, dtype=np.int64)
 
     def draw(e: float) -> np.ndarray:
-        return mechanisms.randomised_response(source, truth, categories, e)
+        return randomised_response(source, truth, categories, e)
 
     accepts_only_the_right_scale(draw, lambda a, e: p_answers(a, e, categories), epsilon)
 
@@ -365,28 +380,27 @@ def releases(noise: str, count: int, factor: float = 1.0) -> dict[str, float]:
     with Private(SAMPLE).open(epsilon=1.0, delta=1e-6, **options) as session:
         weakened(session._source, factor)
         hidden = session.hide(MOMENT)
-        (grant,) = session.plan(hidden.request(count=2 * count))
+        kinds = SymmetricGaussian, Gaussian
+        grants = session.plan(each=[kind.of(hidden, count=count) for kind in kinds]).each
         matrices, numbers = (
-            np.stack([release(grant, hidden) - hidden._value for _ in range(count)])
-            for release in (session.symmetric_gaussian, session.gaussian)
+            np.stack([session.release(grant, hidden) - hidden._value for _ in range(count)])
+            for grant in grants
         )
-    (gaussian,) = session.guarantee.events
-    assert grant.scale == gaussian.scale
+    gaussian, other = session.guarantee.events
+    assert [grant.scale for grant in grants] == [gaussian.scale, other.scale]
 
     with Private(SAMPLE).open(epsilon=1.0, delta=0.0, **options) as session:
         weakened(session._source, factor)
         hidden = session.hide(MOMENT)
-        sums_grant, choice_grant = session.plan(
-            Request("laplace", "sums", 1.0, dimension=4, count=count),
-            Request("noisy-argmin", "choice", 0.1, count=3 * count),
+        grants = session.plan(
+            sums=Laplace("sums", 1.0, dimension=4, count=count),
+            choice=Exponential("choice", 0.1, count=3 * count),
         )
         laplace, choice = session.guarantee.events
-        sums = [session.laplace(sums_grant, hidden) - hidden._value for _ in range(count)]
-        choices = [
-            session.noisy_argmin(choice_grant, hidden, lambda _: SCORES * choice.scale)
-            for _ in range(3 * count)
-        ]
-    assert (sums_grant.scale, choice_grant.scale) == (laplace.scale, choice.scale)
+        sums = [session.release(grants.sums, hidden) - hidden._value for _ in range(count)]
+        scores = session.derive(hidden, lambda _: SCORES * choice.scale, sensitivity=0.1)
+        choices = [session.release(grants.choice, scores) for _ in range(3 * count)]
+    assert (grants.sums.scale, grants.choice.scale) == (laplace.scale, choice.scale)
     return {
         "symmetric": p_symmetric(matrices, gaussian.scale),
         "gaussian": p_gaussian(numbers, gaussian.scale),
@@ -395,7 +409,7 @@ def releases(noise: str, count: int, factor: float = 1.0) -> dict[str, float]:
     }
 
 
-@sources
+@exact_slowly
 def test_what_a_session_releases_has_the_noise_of_its_events(name):
     count = {"secure": 1500, "seeded": 1500, "exact": 800}[name]
     assert min(releases(name, count).values()) > ALPHA
@@ -411,8 +425,8 @@ def test_one_release_from_each_of_many_sessions(factor):
         with Private(SAMPLE).open(epsilon=1.0, delta=1e-6) as session:
             weakened(session._source, factor)
             hidden = session.hide(MOMENT)
-            (grant,) = session.plan(hidden.request())
-            released = session.symmetric_gaussian(grant, hidden)
+            grant = session.plan(it=SymmetricGaussian.of(hidden)).it
+            released = session.release(grant, hidden)
             (event,) = session.guarantee.events
             noise.append((released - hidden._value) / event.scale)
     p_value = p_symmetric(np.stack(noise), 1.0)
@@ -425,10 +439,9 @@ def test_randomised_response_of_a_session(name):
     private = Private(SAMPLE)
     with private.open(epsilon=6000.0, delta=0.0, noise=name, random_state=seed) as session:
         hidden = session.hide(MOMENT)
-        (grant,) = session.plan(Request("randomised-response", "bits", count=6000))
-        answers = np.array(
-            [int(session.randomised_response(grant, hidden, 3, lambda _: 1)) for _ in range(6000)]
-        )
+        one = session.derive(hidden, lambda _: 1)
+        grant = session.plan(it=RandomisedResponse("bits", count=6000)).it
+        answers = np.array([int(session.release(grant, one, categories=3)) for _ in range(6000)])
     (event,) = session.guarantee.events
     assert p_answers(answers, event.epsilon, 3) > ALPHA
     for factor in WRONG:
