@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
-.PHONY: help demo test test-all mutants replay lint types format bench clean
+.PHONY: help demo test test-all mutants replay lint types format house bench clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,8 +30,12 @@ lint: $(DEV)  ## style only
 types: $(DEV)  ## mypy, strict for the trusted core
 	$(BIN)/mypy
 
-format: $(DEV)  ## put the sources into the one format
+format: $(DEV)  ## put sources and pages into the one format
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+	$(BIN)/python -m tools.wrap
+
+house: $(DEV)  ## measure the sources and draw them into house.png
+	$(BIN)/python -m tools.house && $(BIN)/python -m tools.draw house.png
 
 bench: $(DEV)  ## speed as ratios: import, accounting, Parquet, discrepancy, matching, profiled fits
 	$(BIN)/python benchmarks/bench_import.py

@@ -12,10 +12,10 @@ import numpy as np
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 
-from dpadapt.privacy import _pld
-from dpadapt.privacy.calibration import calibrate
-from dpadapt.privacy.composition import compose_epsilon
-from dpadapt.privacy.events import Event, GaussianEvent, PureEvent
+from dpadapt.privacy.accounting import pld as _pld
+from dpadapt.privacy.accounting.calibration import calibrate
+from dpadapt.privacy.accounting.composition import compose_epsilon
+from dpadapt.privacy.accounting.events import Event, GaussianEvent, PureEvent
 
 EPSILON, DELTA, CAP = 1.0, 1e-6, 60.0  # seconds after which dp-accounting's search is cut off
 SENSITIVITIES = np.linspace(1.0, 2.0, 1000)

@@ -26,7 +26,8 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from dpadapt.discrepancy import discrepancy, minimise_discrepancy  # noqa: E402
-from dpadapt.discrepancy.frank_wolfe import FrankWolfe, weighted_moment  # noqa: E402
+from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe  # noqa: E402
+from dpadapt.discrepancy.matrices import weighted_moment  # noqa: E402
 from dpadapt.discrepancy.smoothing import Softmax  # noqa: E402
 
 # LDM takes the two samples; the target rows here have the wanted second moment.
@@ -100,7 +101,7 @@ def frank_wolfe_floor(sizes: Sequence[tuple[int, int]], repeats: int, steps: int
         target = T.T @ T / len(T)
         products = np.random.default_rng(0).normal(size=(m, d * (d + 1) // 2))
         vector = np.ones(products.shape[1])
-        algorithm = FrankWolfe(X, Softmax(mu=50.0), steps=steps)
+        algorithm = NoisyFrankWolfe(X, Softmax(mu=50.0), steps=steps)
 
         def floor(products=products, vector=vector, target=target) -> None:
             for _ in range(steps):
@@ -119,7 +120,7 @@ def frank_wolfe_floor(sizes: Sequence[tuple[int, int]], repeats: int, steps: int
 def growth(m: int, repeats: int) -> None:
     def steps_taken(rows: int, steps: int) -> float:
         X, T = samples(rows, 20)
-        algorithm = FrankWolfe(X, Softmax(mu=50.0), steps=steps)
+        algorithm = NoisyFrankWolfe(X, Softmax(mu=50.0), steps=steps)
         return median_time(lambda: algorithm.minimise(T.T @ T / len(T)), repeats)
 
     def minimised(rows: int) -> float:

@@ -23,13 +23,14 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from dpadapt import Private  # noqa: E402
-from dpadapt.hybrid.gradient_learner import WeightedSlope  # noqa: E402
-from dpadapt.hybrid.learners import Task  # noqa: E402
+from dpadapt.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
+from dpadapt.hybrid.queries import WeightedSlope  # noqa: E402
 from dpadapt.hybrid.rules import LinearRule  # noqa: E402
 from dpadapt.hybrid.sgd_learner import SGDLearner  # noqa: E402
-from dpadapt.privacy._alias import DrawTable  # noqa: E402
-from dpadapt.privacy.noise import SecureNoise, SeededNoise  # noqa: E402
-from dpadapt.privacy.weights import log_cap  # noqa: E402
+from dpadapt.privacy import RowWeights, Weighted, reweigh  # noqa: E402
+from dpadapt.privacy.core.noise import SecureNoise, SeededNoise  # noqa: E402
+from dpadapt.privacy.mechanisms._alias import DrawTable  # noqa: E402
+from dpadapt.privacy.statistics.weights import log_cap  # noqa: E402
 
 DENSITY = 0.2
 
@@ -75,17 +76,17 @@ def show(name: str, spent: float, count: int, floors: dict[str, float]) -> None:
     print(f"  {name:46s} {spent:9.3f} s {count / spent / 1e6:10.2f} M / s   {ratios}", flush=True)
 
 
-def sample(n: int, d: int) -> tuple[np.ndarray, np.ndarray, Task]:
+def sample(n: int, d: int) -> tuple[np.ndarray, np.ndarray, LearningTask]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, d))
     blank = LinearRule("linear", np.zeros(d), np.ones(d), np.zeros(d + 1), (0, 1))
-    return X, (X[:, 0] > 0).astype(float), Task(n, d, blank)
+    return X, (X[:, 0] > 0).astype(float), LearningTask(n, d, blank)
 
 
-def reweighed(session: Any, task: Task) -> Any:
+def reweighed(session: Any, task: LearningTask) -> Any:
     """Weights that differ, so that the projection has work to do."""
-    weights = session.weigh()
-    session.reweigh(weights, lambda X, y: np.abs(X[:, 0]), task.rows, 3.0)
+    weights = RowWeights(session)
+    reweigh(weights, lambda X, y: np.abs(X[:, 0]), task.rows, 3.0)
     return weights
 
 
@@ -97,11 +98,10 @@ def descent(n: int, d: int, steps: int) -> None:
     def run(source: Any) -> float:
         with Private(X, y).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
             session._source = source
-            requests = learner.requests(task, [DENSITY] * 6)  # a call to warm up, and five
-            grants = [(grant,) for grant in session.plan(*requests)]
-            weights = reweighed(session, task)
-            turns = iter(grants)
-            return seconds(lambda: learner.learn(task, session, next(turns), weights, DENSITY))
+            planned = learner.planned(task, [DENSITY] * 6)  # a call to warm up, and five
+            grants = iter(session.plan(rounds=planned).rounds)
+            facts = (task, session, reweighed(session, task), DENSITY)
+            return seconds(lambda: learner.learn(WeightedRows(*facts, next(grants))))
 
     noise = np.empty((max(1, (1 << 21) // (d + 1)), d + 1))
 
@@ -135,9 +135,10 @@ def gradient(n: int, d: int) -> None:
     show("the formula in plain numpy, all rows at once", plain, n, {"one pass": pass_over})
     with Private(X, y).open(epsilon=1.0, delta=1e-6) as session:
         weights = reweighed(session, task)
-        kept = seconds(lambda: session.hide_weighted(query, weights, DENSITY, keep=True))
+        slope = Weighted(query, weights, DENSITY)
+        kept = seconds(lambda: session.hide(slope, keep=True))
         show("in a session, rows kept", kept, n, {"one pass": pass_over, "plain": plain})
-        read = seconds(lambda: session.hide_weighted(query, weights, DENSITY))
+        read = seconds(lambda: session.hide(slope))
         show("in a session, rows read and mapped anew", read, n, {"one pass": pass_over})
 
 

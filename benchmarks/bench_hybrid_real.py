@@ -25,8 +25,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpadapt import Agents, HybridTilt, Private, SubsampleTestReweigh
-from dpadapt.hybrid import NotCertified
-from dpadapt.privacy.agents import NotEnoughAgents
+from dpadapt.hybrid import BitTest, NotCertified, TightSchedule
+from dpadapt.privacy.local.agents import NotEnoughAgents
 from reproduce.hybrid.real_tasks import TASKS, load_task
 
 DELTA, MANY = 1e-6, 20_000  # so many agents speak at epsilon 1 only
@@ -97,7 +97,9 @@ def measure(task, seed: int, epsilon: float, agent_epsilon: float, features: str
     found["curator alone"] = fitted(HybridTilt(**common), True, False)
     found["agents alone"] = fitted(HybridTilt(**common), False, True)
     loop = SubsampleTestReweigh(
-        **common, rounds=ROUNDS, batch=len(y_agents) // ROUNDS, agnostic=True
+        **common,
+        schedule=TightSchedule(rounds=ROUNDS),
+        test=BitTest(batch=len(y_agents) // ROUNDS, agnostic=True),
     )
     found["reweigh"] = fitted(loop, True, True)
     line = make_pipeline(StandardScaler(), LogisticRegression(C=1e3, max_iter=1000))

@@ -27,16 +27,16 @@ import numpy as np  # noqa: E402
 from scipy import stats  # noqa: E402
 
 from dpadapt import Private  # noqa: E402
-from dpadapt.hybrid.learners import Task  # noqa: E402
+from dpadapt.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
 from dpadapt.hybrid.questions import Mistake  # noqa: E402
 from dpadapt.hybrid.rules import LinearRule  # noqa: E402
 from dpadapt.hybrid.sgd_learner import SGDLearner  # noqa: E402
-from dpadapt.privacy import compose_epsilon  # noqa: E402
-from dpadapt.privacy.agents import Agents  # noqa: E402
-from dpadapt.privacy.events import OneDrawGaussianEvent  # noqa: E402
-from dpadapt.privacy.replies import estimate  # noqa: E402
-from dpadapt.privacy.weighted import cap_of  # noqa: E402
-from dpadapt.privacy.weights import draw_rate  # noqa: E402
+from dpadapt.privacy import RowWeights, compose_epsilon, draws, reweigh  # noqa: E402
+from dpadapt.privacy.local.agents import Agents  # noqa: E402
+from dpadapt.privacy.local.replies import estimate  # noqa: E402
+from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent  # noqa: E402
+from dpadapt.privacy.statistics.weighted import cap_of  # noqa: E402
+from dpadapt.privacy.statistics.weights import draw_rate  # noqa: E402
 
 D, K, WIDE, NARROW, ALPHA = 8, 2, 0.1, 0.07, 0.08
 EXCESS = WIDE**4 / (NARROW**2 * (2 * WIDE**2 - NARROW**2))  # chi^2 + 1
@@ -80,25 +80,25 @@ def iteration(n: int, steps: int, people: int) -> None:
         np.zeros(D + 1),
         (0.0, 1.0),
     )
-    task = Task(n, D, blank)
+    task = LearningTask(n, D, blank)
     learner = SGDLearner(steps=steps, sigma=SIGMA)
     agents = Agents(*target(people))
     guess = blank.with_coefficients(np.r_[np.ones(D), 0.0])  # a public rule to begin with
     with Private(X, y).open(epsilon=0.5, delta=DELTA) as session:
-        grants = session.plan(*learner.requests(task, [DENSITY]))
-        weights = session.weigh()
+        grants = session.plan(descent=learner.mechanism(task, DENSITY))
+        weights = RowWeights(session)
         with phase("reweigh (before)"):
-            session.reweigh(weights, Mistake(guess).values, task.rows, RATE)
+            reweigh(weights, Mistake(guess).values, task.rows, RATE)
         with phase("project on the density"):
             cap_of(weights, DENSITY)
         with phase("alias table"):
-            session._draws(weights, DENSITY)
+            draws(weights, DENSITY)._value.places(session._source)
         with phase("descent", steps):
-            rule = learner.learn(task, session, grants, weights, DENSITY)
+            rule = learner.learn(WeightedRows(task, session, weights, DENSITY, grants.descent))
         with phase("agents' test"), agents.open(epsilon=0.5) as poll:
             found = estimate(poll.ask(Mistake(rule), people), 0.05)
         with phase("reweigh"):
-            session.reweigh(weights, Mistake(rule).values, task.rows, RATE)
+            reweigh(weights, Mistake(rule).values, task.rows, RATE)
     truth = float(np.mean(rule.predict(target(200_000)[0]) != target(200_000)[1]))
     print(f"  error on the target {truth:.4f}; agents say {found.low:.3f} to {found.high:.3f}")
 

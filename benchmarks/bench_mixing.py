@@ -32,14 +32,10 @@ import numpy as np  # noqa: E402
 
 from dpadapt import Private  # noqa: E402
 from dpadapt.mixing.features import UnitRows  # noqa: E402
-from dpadapt.mixing.gradients import ClippedGradients  # noqa: E402
-from dpadapt.mixing.projection import (  # noqa: E402
-    GradientSpan,
-    ProjectedGradients,
-    WithProducts,
-)
+from dpadapt.mixing.projection import GradientSpan, WithProducts  # noqa: E402
+from dpadapt.mixing.queries import ClippedGradients, ProjectedGradients  # noqa: E402
 from dpadapt.mixing.softmax import residuals  # noqa: E402
-from dpadapt.privacy import Request, RowMap  # noqa: E402
+from dpadapt.privacy import Gaussian, RowMap, RowSum  # noqa: E402
 
 Release = Callable[[object], np.ndarray]
 CLIP = 0.5
@@ -225,16 +221,10 @@ def opened(task: Task, relation: str, cleaning: RowMap, rounds: int) -> Iterator
     """A session that pays for all rounds: a function that releases a query's noisy sum."""
     private = task.private.encode(np.arange(task.W.shape[1]))
     with private.open(epsilon=3.0, delta=1e-5, relation=relation) as session:
-        sensitivity = session.sum_sensitivity(ClippedGradients(task.W, CLIP, cleaning))
-        request = Request(
-            "gaussian",
-            "gradients",
-            sensitivity,
-            dimension=task.W.size,
-            count=BURST * (rounds + 1),
-        )
-        (grant,) = session.plan(request)
-        yield lambda query: session.gaussian(grant, session.hide_sum(query, keep=True))
+        bound = session.sensitivity(RowSum(ClippedGradients(task.W, CLIP, cleaning)))
+        steps = Gaussian("gradients", bound, task.W.size, count=BURST * (rounds + 1))
+        grant = session.plan(steps=steps).steps
+        yield lambda query: session.release(grant, session.hide(RowSum(query), keep=True))
 
 
 def materialised(task: Task, X: np.ndarray, clip_first: bool, at_once: int) -> np.ndarray:

@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 
 from dpadapt.privacy import Cleaning, Private, SecondMoment
-from dpadapt.privacy._parquet import BATCH_BLOCKS, STREAM_BYTES
-from dpadapt.privacy.rows import BLOCK_ROWS
+from dpadapt.privacy.rows.parquet import BATCH_BLOCKS, STREAM_BYTES
+from dpadapt.privacy.rows.sources import BLOCK_ROWS
 
 ROW_GROUP = 1_000_000
 

@@ -23,7 +23,7 @@ from sklearn.linear_model import HuberRegressor  # noqa: E402
 
 from dpadapt import Private  # noqa: E402
 from dpadapt.privacy import Cleaning  # noqa: E402
-from dpadapt.reweighting.profiled import Profiled  # noqa: E402
+from dpadapt.reweighting.profiled_regression import ProfiledRegression  # noqa: E402
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def against_huber(n: int, d: int, repeats: int) -> None:
 
     def ours() -> np.ndarray:
         with private.open(epsilon=1.0, delta=1e-6) as session:
-            return Profiled(rows, y, steps=steps).fit(session, cleaning)
+            return ProfiledRegression(rows, y, steps=steps).fit(session, cleaning)
 
     def huber() -> np.ndarray:
         model = HuberRegressor(epsilon=1.35, alpha=0.0, max_iter=1000).fit(T, labels)

@@ -1,0 +1,1 @@
+"""Tools for those who look after the house: measure it, draw it, wrap its pages."""
