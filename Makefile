@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
+# the tests' processes are as many as the cores: more threads in each would only wait for each other
+test test-all mutants: export OPENBLAS_NUM_THREADS := 1
+test test-all mutants: export OMP_NUM_THREADS := 1
+
 .PHONY: help demo test test-all mutants replay lint types format house bench clean
 
 help:  ## list the targets

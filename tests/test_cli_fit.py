@@ -12,10 +12,12 @@ from typer.testing import CliRunner
 from dpadapt.cli import app
 from dpadapt.cli.both_files import header_form
 from dpadapt.cli.formats import Form, given_form, guess_form
+from dpadapt.cli.paid import charge_told
 from dpadapt.cli.tables import TableError, open_private
 from dpadapt.evaluation import Evaluation
 from dpadapt.modelfolder import load_model
 from dpadapt.privacy import Ledger, PrivacyError
+from dpadapt.privacy.accounting.events import GaussianEvent
 
 SENTINEL = "987654.321"
 LINEAR = ("--set", "experts=linear")
@@ -413,3 +415,21 @@ def test_a_charge_is_told_whatever_fails(here, monkeypatch):
         assert "The ledger was charged for p" in fit(*LINEAR, *account, code=1)
     assert "Nothing was charged for p" in fit(*LINEAR, *account, code=1)
     assert len(Ledger("b.db").charges("p")) == 1
+
+
+def test_a_charge_of_somebody_else_is_not_told_as_ones_own(tmp_path, capsys):
+    mine, theirs = (Ledger(tmp_path / "b.db") for _ in range(2))
+    account = mine.create("p", epsilon=1, delta=1e-6)
+    event = GaussianEvent("mean", sensitivity=1.0, scale=20.0)
+
+    def charge_and_fail(who):
+        who.account("p").charge([event], label="fit")
+        raise PrivacyError("after the charge")
+
+    def failing(who):
+        with pytest.raises(PrivacyError), charge_told(account):
+            charge_and_fail(who)
+        return capsys.readouterr().err
+
+    assert "Nothing was charged for p." in failing(theirs)
+    assert "The ledger was charged for p" in failing(mine)

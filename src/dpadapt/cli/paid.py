@@ -53,7 +53,10 @@ def _kept(model: Any) -> str:
 
 @contextmanager
 def charge_told(account: Account | None) -> Iterator[None]:
-    """If anything fails, say whether the ledger was charged: by the ledger, not by the error."""
+    """If anything fails, say whether the ledger was charged: by the ledger, not by the error.
+
+    Charges that another process made meanwhile do not count.
+    """
     before = 0 if account is None else len(account.ledger.charges(account.name))
     try:
         yield
@@ -65,7 +68,7 @@ def charge_told(account: Account | None) -> Iterator[None]:
 
 def _charge(account: Account, before: int) -> str:
     try:
-        charged = len(account.ledger.charges(account.name)) > before
+        charged = account.ledger.wrote and len(account.ledger.charges(account.name)) > before
     except Exception:  # the ledger cannot be read any more, so that nobody knows
         charged = True
     if not charged:

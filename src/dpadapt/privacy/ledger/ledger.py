@@ -53,6 +53,11 @@ class Ledger:
     location : str or path
         The path of a SQLite file (``"budget.db"``), or ``postgresql://user@host/database``.
 
+    Attributes
+    ----------
+    wrote : bool
+        Whether this very object has begun to write a charge: other charges are other people's.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -70,6 +75,7 @@ class Ledger:
 
     def __init__(self, location: str | os.PathLike[str]) -> None:
         self._store = open_store(location)
+        self.wrote = False
 
     def create(self, name: str, *, epsilon: float, delta: float) -> Account:
         """Add a data set with its budget; create the ledger itself where there is none.
@@ -155,12 +161,14 @@ class Ledger:
                 raise balance.refusal(stored)
             with self._store.transaction(write=True) as connection:
                 if tables.head_of(connection, name) == balance.head:
+                    self.wrote = True
                     tables.append(connection, balance, _now(), label, text, stored)
                     return
         with self._store.transaction(write=True) as connection:
             tables.head_of(connection, name)
             balance = tables.read_balance(connection, self._store, name)
             if self._admits(balance, stored):
+                self.wrote = True
                 tables.append(connection, balance, _now(), label, text, stored)
                 return
         raise balance.refusal(stored)
