@@ -384,7 +384,8 @@ LAYERS = {  # of the trusted core: whom each folder may import when it is import
 
 def at_import(path: Path) -> set[str]:
     """Modules of the trusted core that a module imports at once, as "folder.module"."""
-    package = name_of(path).split(".")[:-1]
+    name = name_of(path).split(".")
+    package = name if path.name == "__init__.py" else name[:-1]
     found = set()
     for node in tree(path).body:
         if isinstance(node, ast.ImportFrom):

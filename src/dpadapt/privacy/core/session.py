@@ -43,11 +43,11 @@ class Session:
     Examples
     --------
     >>> import numpy as np
-    >>> from dpadapt.privacy import Cleaning, Private, SecondMoment, SymmetricGaussian
+    >>> from dpadapt.privacy import Cleaning, Private, mechanisms, statistics
     >>> private = Private(np.random.default_rng(0).normal(size=(1000, 2)))
     >>> with private.open(epsilon=1.0, delta=1e-6) as session:
-    ...     moment = session.hide(SecondMoment(Cleaning(radius=3.0)))
-    ...     grants = session.plan(moment=SymmetricGaussian.of(moment))
+    ...     moment = session.hide(statistics.SecondMoment(Cleaning(radius=3.0)))
+    ...     grants = session.plan(moment=mechanisms.SymmetricGaussian.of(moment))
     ...     noisy = session.release(grants.moment, moment)
     >>> noisy.shape
     (2, 2)

@@ -1,1 +1,19 @@
 """Read for hybrid methods: agents who randomise their own answers, a second core."""
+
+from .agents import AgentAskedTwice, Agents, NotEnoughAgents, Poll
+from .randomisers import BallResponse, BinaryResponse, GaussianResponse
+from .replies import Estimate, Replies, agents_needed, estimate
+
+__all__ = [
+    "AgentAskedTwice",
+    "Agents",
+    "BallResponse",
+    "BinaryResponse",
+    "Estimate",
+    "GaussianResponse",
+    "NotEnoughAgents",
+    "Poll",
+    "Replies",
+    "agents_needed",
+    "estimate",
+]
