@@ -45,16 +45,17 @@ function of norm :math:`\Lambda` gives all labels, public and private.
 
 from __future__ import annotations
 
-import html
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
+from dpadapt._certificate import SummedBound, Term
 from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import SecondMoment
@@ -85,19 +86,6 @@ _MEANINGS = {
 }
 
 
-class Term(NamedTuple):
-    """One part of the bound.
-
-    Examples
-    --------
-    >>> Term(0.25, "squared error on the public rows").value
-    0.25
-    """
-
-    value: float
-    meaning: str
-
-
 class NoisyDiscrepancy(NamedTuple):
     """A released spectral norm of M(q), and the standard deviation of its noise.
 
@@ -112,7 +100,7 @@ class NoisyDiscrepancy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(SummedBound):
     """A bound on the expected squared error in the private population; see this module.
 
     Parameters
@@ -139,6 +127,8 @@ class Certificate:
       deviation      0.06  what the private sample may differ from its population by chance
     """
 
+    meanings: ClassVar[Mapping[str, str]] = _MEANINGS
+
     weighted_loss: float
     discrepancy: float
     noise: float
@@ -147,47 +137,6 @@ class Certificate:
     deviation: float
     confidence: float
     ceiling: float
-
-    @property
-    def bound(self) -> float:
-        """Sum of the terms."""
-        return math.fsum(term.value for term in self.terms().values())
-
-    @property
-    def informative(self) -> bool:
-        """Whether the bound says more than the stated bounds on rows, labels and norm do."""
-        return self.bound < self.ceiling
-
-    def terms(self) -> dict[str, Term]:
-        """Every term by its name: value, and meaning in one line."""
-        return {name: Term(getattr(self, name), text) for name, text in _MEANINGS.items()}
-
-    def __str__(self) -> str:
-        wide = max(len(value) for _, value, _ in self._shown())
-        lines = [f"  {name:<13}  {value:>{wide}}  {text}" for name, value, text in self._shown()]
-        return "\n".join([self._sentence(), *lines])
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{name}</td><td>{value}</td><td>{html.escape(text)}</td></tr>"
-            for name, value, text in self._shown()
-        )
-        return f"<p>{html.escape(self._sentence())}</p><table>{rows}</table>"
-
-    def _shown(self) -> list[tuple[str, str, str]]:
-        return [(n.replace("_", " "), f"{t.value:.3g}", t.meaning) for n, t in self.terms().items()]
-
-    def _sentence(self) -> str:
-        said = (
-            f"With {100 * self.confidence:.4g}% confidence, the expected squared error in the "
-            f"private population is at most {self.bound:.3g}."
-        )
-        if self.informative:
-            return said
-        return (
-            f"{said} That says nothing: rows, labels and coefficients within their bounds never "
-            f"give more than {self.ceiling:.3g}."
-        )
 
 
 def certify(

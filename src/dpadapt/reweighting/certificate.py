@@ -41,16 +41,17 @@ choice of :math:`\alpha` by the bound, unless from a public grid with beta divid
 
 from __future__ import annotations
 
-import html
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
+from dpadapt._certificate import SummedBound
 from dpadapt.privacy import Mechanism, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
@@ -94,7 +95,7 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReweightingCertificate:
+class ReweightingCertificate(SummedBound):
     """A bound on the expected squared error in the private population; see this module.
 
     Parameters
@@ -120,6 +121,8 @@ class ReweightingCertificate:
       deviation      0.07  what the samples may differ from their populations by chance
     """
 
+    meanings: ClassVar[Mapping[str, str]] = _MEANINGS
+
     weighted_loss: float
     discrepancy: float
     noise: float
@@ -128,47 +131,6 @@ class ReweightingCertificate:
     deviation: float
     confidence: float
     ceiling: float
-
-    @property
-    def bound(self) -> float:
-        """Sum of the terms."""
-        return math.fsum(value for value, _ in self.terms().values())
-
-    @property
-    def informative(self) -> bool:
-        """Whether the bound says more than the stated bounds on rows, labels and norm do."""
-        return self.bound < self.ceiling
-
-    def terms(self) -> dict[str, tuple[float, str]]:
-        """Every term by its name: value, and meaning in one line."""
-        return {name: (getattr(self, name), text) for name, text in _MEANINGS.items()}
-
-    def __str__(self) -> str:
-        wide = max(len(value) for _, value, _ in self._shown())
-        lines = [f"  {name:<13}  {value:>{wide}}  {text}" for name, value, text in self._shown()]
-        return "\n".join([self._sentence(), *lines])
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{name}</td><td>{value}</td><td>{html.escape(text)}</td></tr>"
-            for name, value, text in self._shown()
-        )
-        return f"<p>{html.escape(self._sentence())}</p><table>{rows}</table>"
-
-    def _shown(self) -> list[tuple[str, str, str]]:
-        return [(n.replace("_", " "), f"{v:.3g}", text) for n, (v, text) in self.terms().items()]
-
-    def _sentence(self) -> str:
-        said = (
-            f"With {100 * self.confidence:.4g}% confidence, the expected squared error in the "
-            f"private population is at most {self.bound:.3g}."
-        )
-        if self.informative:
-            return said
-        return (
-            f"{said} That says nothing: rows, labels and coefficients within their bounds never "
-            f"give more than {self.ceiling:.3g}."
-        )
 
 
 def anchored_bound(

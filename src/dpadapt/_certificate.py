@@ -1,0 +1,83 @@
+"""A bound that is a sum of named terms, and how it is shown."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
+
+__all__ = ["SummedBound", "Term"]
+
+
+class Term(NamedTuple):
+    """One part of the bound.
+
+    Examples
+    --------
+    >>> Term(0.25, "squared error on the public rows").value
+    0.25
+    """
+
+    value: float
+    meaning: str
+
+
+class SummedBound:
+    """What certificates of the expected squared error have in common.
+
+    Examples
+    --------
+    >>> class Two(SummedBound):
+    ...     meanings = {"loss": "on public rows", "noise": "of the release"}
+    ...     loss, noise, confidence, ceiling = 0.25, 0.5, 0.9, 4.0
+    >>> print(Two())
+    With 90% confidence, the expected squared error in the private population is at most 0.75.
+      loss           0.25  on public rows
+      noise           0.5  of the release
+    """
+
+    meanings: ClassVar[Mapping[str, str]]
+    confidence: float
+    ceiling: float
+
+    @property
+    def bound(self) -> float:
+        """Sum of the terms."""
+        return math.fsum(term.value for term in self.terms().values())
+
+    @property
+    def informative(self) -> bool:
+        """Whether the bound says more than the stated bounds on rows, labels and norm do."""
+        return self.bound < self.ceiling
+
+    def terms(self) -> dict[str, Term]:
+        """Every term by its name: value, and meaning in one line."""
+        return {name: Term(getattr(self, name), text) for name, text in self.meanings.items()}
+
+    def __str__(self) -> str:
+        wide = max(len(value) for _, value, _ in self._shown())
+        lines = [f"  {name:<13}  {value:>{wide}}  {text}" for name, value, text in self._shown()]
+        return "\n".join([self._sentence(), *lines])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{name}</td><td>{value}</td><td>{html.escape(text)}</td></tr>"
+            for name, value, text in self._shown()
+        )
+        return f"<p>{html.escape(self._sentence())}</p><table>{rows}</table>"
+
+    def _shown(self) -> list[tuple[str, str, str]]:
+        return [(n.replace("_", " "), f"{t.value:.3g}", t.meaning) for n, t in self.terms().items()]
+
+    def _sentence(self) -> str:
+        said = (
+            f"With {100 * self.confidence:.4g}% confidence, the expected squared error in the "
+            f"private population is at most {self.bound:.3g}."
+        )
+        if self.informative:
+            return said
+        return (
+            f"{said} That says nothing: rows, labels and coefficients within their bounds never "
+            f"give more than {self.ceiling:.3g}."
+        )
