@@ -433,3 +433,21 @@ def test_a_charge_of_somebody_else_is_not_told_as_ones_own(tmp_path, capsys):
 
     assert "Nothing was charged for p." in failing(theirs)
     assert "The ledger was charged for p" in failing(mine)
+
+
+def test_lines_of_a_cell_are_nobodys_rows(tmp_path):
+    """With ``unit``, whose rows they are must not be for a cell to say."""
+    table = pd.DataFrame(
+        {"id": ["ann", "bob", "cy"], "x": [1.0, 2.0, 3.0], "note": ["a", "b", "c"]}
+    )
+    files = [tmp_path / name for name in ("plain.csv", "lines.csv")]
+    table.to_csv(files[0], index=False)
+    table.loc[0, "note"] = 'a "b"\nbob,9.0,x\ncy,9.0,x'
+    table.to_csv(files[1], index=False)
+    plain, lines = (open_private(file, unit="id", max_rows=2) for file in files)
+    assert plain.n_people == lines.n_people == 3
+    found = [
+        np.vstack([np.asarray(X["x"], dtype=float) for X, _ in each._rows.by_people().blocks()])
+        for each in (plain, lines)
+    ]
+    np.testing.assert_array_equal(*found)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+import os
+import uuid
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -42,6 +47,7 @@ from dpadapt.privacy.mechanisms import (
 )
 from dpadapt.privacy.mechanisms.draws import DrawsEvent
 from dpadapt.privacy.statistics import SecondMoment
+from dpadapt.privacy.units import hold_out
 from dpadapt.privacy.units.groups import of_people
 from dpadapt.privacy.units.people import People
 from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
@@ -56,7 +62,8 @@ SEEDED = {**BUDGET, "noise": "seeded", "random_state": 0}
 def test_the_first_rows_count_and_fill_all_places():
     people = People.named(list("abacabad"), 3)
     assert people.size == 4
-    assert people.places.tolist() == [0, 2, 4, 1, 5, 1, 3, 3, 3, 7, 7, 7]
+    found = people.places.reshape(4, 3).tolist()
+    assert sorted(found) == [[0, 2, 4], [1, 5, 1], [3, 3, 3], [7, 7, 7]]
 
 
 @pytest.mark.parametrize("k", [1, 2, 5])
@@ -70,8 +77,89 @@ def test_everybody_has_as_many_places(k):
 def test_ids_are_read_one_by_one():
     assert People.named([1, "1", 1.0, b"1", " 1 "], 1).size == 1
     assert People.named([2**60, 2**60 + 1, str(2**60)], 1).size == 2
-    assert People.named([None, math.nan, "nan", ["a"], "a"], 1).size == 2, "no id: one person"
-    assert People.named(["9" * 5000, object(), b"\xff"], 1).size >= 1
+    people = People.named([None, math.nan, "nan", ["a"], "a"], 2)
+    assert people.of.tolist() == [-1, -1, -1, -1, 0], "no id: nobody"
+    assert people.places.tolist() == [4, 4]
+    assert People.named(["9" * 5000, object(), b"\xff"], 1).size == 2
+    assert People.named(["12e345", "99e999", "inf"], 1).size == 3
+    assert People.named([b"\xff", b"\xfe", uuid.UUID(int=1), uuid.UUID(int=2)], 1).size == 4
+
+
+BIG = 10**17
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        [BIG, str(BIG), f" {BIG}", f"+{BIG}", f"{BIG}.0", str(BIG).encode(), Decimal(BIG), 1e17],
+        [-BIG, f"-{BIG}", -1e17, "-1e17", Fraction(-BIG)],
+        [10**39, str(10**39)],
+        [10**50, str(10**50), Decimal(10) ** 50, 1e50],
+        [10**5000, "1" + "0" * 5000],
+        [True, 1, np.True_, np.float32(1), "1", "01"],
+    ],
+)
+def test_one_id_is_one_person_however_it_is_written(one):
+    assert People.named(one, 1).size == 1
+
+
+class Odd:
+    """Claims to be a number, and fails at everything."""
+
+    __class__ = int
+
+    def __int__(self):
+        raise RuntimeError("a private value")
+
+    __eq__ = __lt__ = __gt__ = __float__ = __hash__ = None
+
+
+ODD_IDS = {
+    "long": 10**5000,
+    "no time": np.timedelta64("NaT"),
+    "days": np.timedelta64(3, "D"),
+    "fails": Odd(),
+}
+
+
+@pytest.mark.parametrize("name", ODD_IDS)
+def test_no_id_raises(name):
+    assert Private([[1.0], [2.0]], unit=["a", ODD_IDS[name]], max_rows=2).n_people in (1, 2)
+
+
+@pytest.mark.parametrize("kind", ["Int64", "int64[pyarrow]", "category"])
+def test_a_missing_id_changes_no_other(kind):
+    ids = [BIG + place for place in range(100)]
+    whole, gap = (pd.Series(pd.array(e, dtype="Int64")) for e in (ids, [*ids[:-1], None]))
+    if kind == "category":
+        whole, gap = (each.astype("category") for each in (whole, gap))
+    elif kind != "Int64":
+        whole, gap = (each.astype(kind) for each in (whole, gap))
+    X = np.arange(100.0)[:, None]
+    assert Private(X, unit=whole, max_rows=1).n_people == 100
+    assert Private(X, unit=gap, max_rows=1).n_people == 99
+
+
+def test_a_mask_is_no_id():
+    ids = np.ma.array([1, 2, 3, 3], mask=[0, 0, 0, 1])
+    assert Private([[1.0]] * 4, unit=ids, max_rows=2)._rows.people.of[3] == -1
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int64, int])
+def test_a_number_of_numpy_is_a_number(kind):
+    private = Private([[1.0]] * 300, unit=range(300), max_rows=kind(100))
+    assert private.n_rows == 30_000
+    assert type(private._rows.people.each) is int
+
+
+def test_too_many_places_are_refused_before_any_charge():
+    with pytest.raises(ValueError, match="2 people with 100000000000000 places each"):
+        Private([[1.0], [2.0]], unit=[1, 2], max_rows=10**14)
+
+
+def test_an_error_does_not_tell_how_many_rows_there_are():
+    with pytest.raises(ValueError, match=r"^y must hold one label for each row of X\.$"):
+        Private([[1.0]] * 7, [1.0], unit=[1] * 7, max_rows=2)
 
 
 def table(seed=0, people=6):
@@ -103,6 +191,16 @@ def hostile_people(columns=3):
     yield np.array([[1e6, 0, 0], [0, 1e6, 0], [0, 0, -1e6], [-1e6, 0, 0]]), np.full(4, 1e9)
 
 
+def moved(X, y, ids, who, rows, labels):
+    """Return the table with all rows of one person replaced by others, which stand at the end."""
+    keep = ids != who
+    return (
+        np.vstack([X[keep], rows]),
+        np.append(y[keep], labels),
+        np.append(ids[keep], [who] * len(rows)),
+    )
+
+
 def blocks(private):
     return np.vstack([X for X, _ in private._rows.by_people().blocks()])
 
@@ -112,12 +210,67 @@ def test_what_a_person_has_changes_no_other_place():
     whole = blocks(Private(X, y, unit=ids, max_rows=3))
     for who in range(6):
         for rows, labels in hostile_people():
-            other = replaced(X, y, ids, who, rows, labels)
-            again = blocks(Private(other[0], other[1], unit=other[2], max_rows=3))
-            assert again.shape == whole.shape
-            order = list(dict.fromkeys(ids.tolist()))
-            same = np.arange(18) // 3 != order.index(who)
-            np.testing.assert_array_equal(again[same], whole[same])
+            for change in (replaced, moved):
+                other = change(X, y, ids, who, rows, labels)
+                again = blocks(Private(other[0], other[1], unit=other[2], max_rows=3))
+                assert again.shape == whole.shape
+                place = People.named(ids.tolist(), 3).of[ids == who][0]
+                same = np.arange(18) // 3 != place
+                np.testing.assert_array_equal(again[same], whole[same])
+
+
+def dealt(sample):
+    """Release a moment of the train part of a split, and of one part that was held out."""
+    X, y, ids = sample
+    private = Private(X, y, unit=ids, max_rows=3)
+    train, _ = hold_out(private, 0.5, **BUDGET)
+    for each, part in ((private, "train"), (train, "all")):
+        with each.open(**SEEDED) as session:
+            if part == "train":
+                session.split(0.5)
+            moment = session.hide(SecondMoment(CLEANING), part)
+            session.release(session.plan(one=SymmetricGaussian.of(moment)).one, moment)
+
+
+@pytest.mark.parametrize("change", [replaced, moved])
+def test_whoever_is_replaced_others_stay_in_their_parts(change):
+    sample = table(people=20)
+    for who in range(0, 20, 3):
+        for rows, labels in hostile_people():
+            found = replay(dealt, sample, change(*sample, who, rows, labels))
+            assert found.holds, found
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_has_no_reserve():
+    X, y, ids = table(people=40)
+    train, test = hold_out(Private(X, y, unit=ids, max_rows=3), 0.5, **BUDGET)
+    DiscrepancyRegressor(**SEEDED).fit(X, y, private=train)
+
+    def released():
+        with test.open(**BUDGET) as session:
+            moment = session.hide(SecondMoment(CLEANING))
+            session.release(session.plan(one=SymmetricGaussian.of(moment)).one, moment)
+
+    child = os.fork()
+    if not child:
+        try:
+            released()
+        except PrivacyError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    released()
+
+
+def test_the_order_of_people_is_random(monkeypatch):
+    """Somebody with another id stands anywhere: the order is that of a secret key."""
+    first = []
+    for place in range(200):
+        monkeypatch.setattr("dpadapt.privacy.units.people._KEY", bytes([place] * 32))
+        people = People.named(["ann", "bob", "cy", "di"], 1)
+        first.append(int(people.of[0]))
+    assert min(np.bincount(first, minlength=4)) > 25, "50 expected, standard deviation 6"
 
 
 def test_sizes_that_are_public_and_those_that_are_not():
@@ -397,6 +550,28 @@ def test_what_is_wrong_is_said(change, words):
     X, y, ids = table()
     with pytest.raises(ValueError, match=words):
         Private(X, y, **{"unit": ids, "max_rows": 2, **change})
+
+
+@pytest.mark.parametrize("cell", [60, None, "sixty", dt.date(2020, 1, 1), b"\xff"])
+def test_files_of_one_folder_need_not_agree_on_types(tmp_path, cell):
+    known = {"who": [1, 2], "age": [30, 40], "y": [1.0, 2.0]}
+    pd.DataFrame(known).to_parquet(tmp_path / "1.parquet")
+    other = {"who": ["3", None], "age": pd.Series([cell, cell]), "y": [1, None]}
+    pd.DataFrame(other).to_parquet(tmp_path / "2.parquet")
+    private = Private.from_parquet(tmp_path, label="y", unit="who", max_rows=2)
+    assert private.n_people == 3
+    read = private.read(Schema.given({"age": "number"})).map(lambda rows: rows, n_columns=1)
+    found = np.vstack([X for X, _ in read._rows.blocks()])
+    wanted = [30, 40, *([60, 60] if cell == 60 else [math.nan] * 2)]
+    np.testing.assert_array_equal(np.asarray(found, dtype=float).ravel(), wanted)
+
+
+def test_many_categories_are_no_matter(tmp_path):
+    for part in range(2):
+        names = pd.Categorical([f"{part}-{place}" for place in range(120)])
+        frame = pd.DataFrame({"who": range(120), "town": names})
+        frame.to_parquet(tmp_path / f"{part}.parquet")
+    assert Private.from_parquet(tmp_path, unit="who", max_rows=2).n_people == 120
 
 
 def test_wrong_columns_of_parquet(tmp_path):

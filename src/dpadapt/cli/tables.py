@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +93,9 @@ def open_private(
 
     The cells of a CSV file stay text here: each cell is read by itself later, as the public table
     says. One line of the file is one row, so that a stray quote, a missing comma or a blank line
-    changes its own row and no other; a cell cannot go over several lines.
+    changes its own row and no other; a cell cannot go over several lines. With ``unit`` it can: its
+    lines would else be rows of whoever's ids stand in them. Then a stray quote takes the lines
+    behind it along, so that the file must come from a program that writes quotes as CSV does.
 
     Parameters
     ----------
@@ -121,7 +123,7 @@ def open_private(
         except ValueError:
             raise TableError(f"the private file {path} could not be read as Parquet.") from None
     try:
-        table = text_lines(path, form or Form())
+        table = text_lines(path, form or Form(), records=unit is not None)
     except Exception:  # the message may quote private cells
         raise TableError(
             f"the private file {path} could not be read as CSV (the reason is withheld, because "
@@ -161,11 +163,16 @@ def _check_unit(path: Path, unit: str | None, columns: Sequence[str]) -> None:
         raise TableError(f"--unit: the private file {path} has no column {unit!r}.")
 
 
-def text_lines(path: Path, form: Form) -> pd.DataFrame:
-    """Lines of a CSV file as rows of texts, under the names in its first line."""
+def text_lines(path: Path, form: Form, *, records: bool = False) -> pd.DataFrame:
+    """Lines of a CSV file as rows of texts, under the names in its first line.
+
+    With ``records`` a quoted cell may go over several lines.
+    """
     import pandas as pd
 
     first, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
+    if records:
+        lines = list(_records(lines))
     header = first.decode(form.encoding).removeprefix("\ufeff").rstrip("\r")
     names = next(csv.reader([header], delimiter=form.sep))
     rows = zip(*(_cells(line, len(names), form) for line in lines), strict=True)
@@ -173,6 +180,20 @@ def text_lines(path: Path, form: Form) -> pd.DataFrame:
     table = pd.DataFrame(dict(enumerate(map(list, cells))), dtype=object)
     table.columns = pd.Index(names)
     return table
+
+
+def _records(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines, joined to one as long as a quote is open."""
+    held: list[bytes] = []
+    quotes = 0
+    for line in lines:
+        held.append(line)
+        quotes += line.count(b'"')
+        if quotes % 2 == 0:
+            yield b"\n".join(held)
+            held, quotes = [], 0
+    if held:
+        yield b"\n".join(held)
 
 
 def _cells(line: bytes, width: int, form: Form) -> list[str | None]:

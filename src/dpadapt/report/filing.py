@@ -60,8 +60,8 @@ def unprotected(guarantee: Guarantee) -> tuple[str, ...]:
     if not guarantee.events:
         return ()
     told = ["the names of the columns", "the bounds under which rows were read, from public facts"]
-    if guarantee.relation != "add-remove":
-        told.insert(0, "the number of private rows")
+    if counted := wording.counted(guarantee.relation):
+        told.insert(0, f"the number of {counted}")
     return (*told, "the classes, where classes are predicted", "how long the computation took")
 
 

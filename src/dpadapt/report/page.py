@@ -167,7 +167,7 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "told": told,
         "shown": shown,
         "rows": _rows(guarantee),
-        "secret_size": bool(events) and guarantee.relation == "add-remove",
+        "counted": wording.counted(guarantee.relation) if events else "private rows",
         "columns": model.n_features_in_,
         "features": estimator.n_features_in_ if estimator is not model else None,
         "relation": wording.relation(guarantee.relation),
@@ -233,7 +233,9 @@ def _rows(guarantee: Guarantee) -> str:
     """Size of the private sample, if it is public."""
     if not guarantee.events:
         return "–"
-    size = guarantee.bounds.get("private rows")
+    size, people = (guarantee.bounds.get(name) for name in ("private rows", "people"))
+    if people is not None:
+        return f"{number(people)} people"
     return "secret" if size is None else number(size)
 
 

@@ -13,6 +13,7 @@ __all__ = [
     "MECHANISMS",
     "NOISE",
     "RELATIONS",
+    "counted",
     "one_line",
     "relation",
     "strength",
@@ -48,6 +49,11 @@ _UNITS = {
     "replace-one": "one row of the private table, which is one person if nobody has several",
     "add-remove": "one row of the private table, which is one person if nobody has several",
     "replace-unit": "one person with all their rows",
+}
+
+_COUNTED = {
+    "replace-one": "private rows",
+    "replace-unit": "people, and how many rows each may have",
 }
 
 BLANK = "[not filled in]"
@@ -89,6 +95,17 @@ def relation(name: str) -> str:
     'The guarantee compares the private s'
     """
     return RELATIONS.get(name, f"The guarantee compares neighbouring private samples ({name}).")
+
+
+def counted(name: str) -> str:
+    """What is counted in public under a relation; nothing if the number is a secret.
+
+    Examples
+    --------
+    >>> counted("replace-one"), counted("add-remove")
+    ('private rows', '')
+    """
+    return _COUNTED.get(name, "")
 
 
 def unit(name: str) -> str:

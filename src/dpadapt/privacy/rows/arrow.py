@@ -42,6 +42,8 @@ class ArrowBlock(Block):
         import pyarrow as pa
 
         column = self._columns[position]
+        if hasattr(column, "dictionary_decode"):
+            column = column.dictionary_decode()
         return column.to_pylist() if pa.types.is_integer(column.type) else arrow_cells(column)
 
     def at(self, places: Any) -> ArrowBlock:

@@ -59,17 +59,6 @@ def batches_ahead(
                 yield batch[start : start + rows]
 
 
-def joined(batches: list[Any], columns: Sequence[str]) -> Any:
-    """One record batch of many."""
-    import pyarrow as pa
-
-    if not batches:
-        return pa.RecordBatch.from_pydict({name: [] for name in columns})
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    arrays = [pa.concat_arrays(column.chunks) for column in table.columns]
-    return pa.RecordBatch.from_arrays(arrays, names=table.column_names)
-
-
 def _batches(
     paths: Sequence[Path], counts: Sequence[int], columns: Sequence[str], rows: int
 ) -> Generator[Any, None, None]:

@@ -210,11 +210,10 @@ class ParquetRows(RowSource):
         for batch in _parquet.batches_ahead(self._paths, self._counts, read, self.block_rows):
             yield ArrowBlock(batch, wanted), self._labels(batch)
 
-    def whole(self) -> Any:
-        """All rows and columns in one record batch."""
+    def batches(self) -> Iterator[Any]:
+        """All rows and columns as record batches; files may differ in the types of columns."""
         read = (*(self.columns or ()), *([self._label] if self._label else ()))
-        batches = _parquet.batches_ahead(self._paths, self._counts, read, self.block_rows)
-        return _parquet.joined(list(batches), read)
+        yield from _parquet.batches_ahead(self._paths, self._counts, read, self.block_rows)
 
     def _labels(self, batch: Any) -> FloatArray | None:
         if self._label is None:

@@ -28,6 +28,7 @@ from ... import _validate
 from ..accounting.calibration import gaussian_mu
 from ..accounting.events import Event, GaussianEvent, ParallelEvent
 from ..core.errors import PrivacyError
+from ..core.home import Home
 from ..core.pricing import Budget
 from ..core.private import Private
 from ..rows.arrow import ArrowBlock
@@ -133,7 +134,7 @@ class PartRows(RowSource):
 
     def _mine(self, unit: Any) -> Any:
         held = np.floor((unit + 1) * self._share) > np.floor(unit * self._share)
-        return held == self._wanted
+        return (held == self._wanted) & (unit >= 0)  # rows of nobody are in neither part
 
     def blocks(self) -> Iterator[Block]:
         done = 0
@@ -169,11 +170,13 @@ class _Both:
     def __init__(self, charged: list[tuple[Event, ...]], ledger: Budget | None, mu: float) -> None:
         self._charged, self._ledger, self._mu = charged, ledger, mu
         self._left: float | None = None  # of the square of mu, once it is paid for
+        self._home: Home | None = None  # where it was paid for
         self._count = Lock()
 
     def train(self, events: tuple[Event, ...]) -> None:
         """Charge a fit, the first one with an evaluation."""
         with self._count:
+            self._check_home()
             if self._left is not None:
                 self._charge(events, "fit")
                 return
@@ -182,10 +185,12 @@ class _Both:
             both = ParallelEvent("fit and evaluation", branches, relation=events[0].relation)
             self._charge((both,), "fit, and an evaluation on people held out")
             self._left = self._mu**2 * (1 + _ROUNDING)
+            self._home = Home("the reserve for people held out (hold_out)")
 
     def test(self, events: tuple[Event, ...]) -> None:
         """Take an evaluation from what was paid for; without a fit it is charged by itself."""
         with self._count:
+            self._check_home()
             if self._left is None:
                 self._charge(events, "evaluation")
                 return
@@ -197,6 +202,10 @@ class _Both:
                     "released."
                 )
             self._left -= used
+
+    def _check_home(self) -> None:
+        if self._home is not None:
+            self._home.check()
 
     def _charge(self, events: tuple[Event, ...], label: str) -> None:
         if self._ledger is not None:

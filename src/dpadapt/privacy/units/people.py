@@ -1,44 +1,60 @@
 r"""Several rows a person: at most k rows of each count, and everybody has exactly k places.
 
-*The construction.* Rows belong together if their ids mean the same. Of a person's rows the first k
-in the order of the file are kept. They fill k places: each row once, and again from the first one
-while places are left, so that everybody weighs the same. The places of a person stand together, and
-people in the order of their first rows. With U people there are n = U k places, and a session sees
-the rows of these places, nothing else.
+*The construction.* Rows belong together if their ids mean the same; rows without an id belong to
+nobody and are left out. Of a person's rows the first k in the order of the file are kept. They fill
+k places: each row once, and again from the first one while places are left, so that everybody
+weighs the same. The places of a person stand together, and people in the order of a keyed digest of
+their ids, whose key is drawn anew in every process and never leaves it. With U people there are
+n = U k places, and a session sees the rows of these places, nothing else.
 
 *What is public:* U, k, and so n; not how many rows a person has, nor how many there are in the
-file. Rows without an id are those of one person.
+file.
 
-*Who is protected.* A table is a list of U people, each with rows of any number, one or more. A
-neighbour has one of them replaced by any other person. What stands in a person's places depends on
-that person's rows alone, so the neighbour has other rows in those k places and the same rows in all
-others: it is k replaced rows away. All statements of a session are about one replaced row and hold
-for any rows, so those about k follow (:mod:`.groups`). Parts are dealt by people
-(:class:`~dpadapt.privacy.core.sample.Sample`): a person lies in one of them.
+*Who is protected.* A neighbour has one of the U people replaced by any other person, with rows of
+any number, one or more, anywhere in the file. What stands in a person's places depends on that
+person's rows alone. Where these places are does not depend on anybody's rows: if the id stays,
+nobody moves. If it is another one, people are still in an order that is uniformly random (as far as
+a keyed digest is), whoever they are; so let the new person stand where the old one stood, and
+everybody else where they were: the law is the same. Either way the neighbour has other rows in k
+places and the same rows in all others: it is k replaced rows away. All statements of a session are
+about one replaced row and hold for any rows, so those about k follow (:mod:`.groups`). Parts are
+dealt by people (:class:`~dpadapt.privacy.core.sample.Sample`): a person lies in one of them.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
+import re
+import secrets
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from ... import _validate
 from ..accounting.events import Event, Relation
-from ..core.errors import PrivacyError
+from ..core.errors import LET_THROUGH, PrivacyError
 from ..core.quiet import withheld
-from ..rows.arrow import ArrowBlock
-from ..rows.cells import cells_of, key
+from ..rows.arrow import ArrowBlock, arrow_cells
+from ..rows.cells import cells_of, key, number
 from ..rows.parquet import parquet_files
 from ..rows.sources import Block, MemoryRows, ParquetRows, Places, RowSource
 from .groups import of_people
 
 __all__ = ["People", "PeopleRows", "memory_rows", "parquet_rows"]
 
-_DIGITS = 40  # of an id that is a whole number
+_KEY = secrets.token_bytes(32)  # of the order of people
+_WHOLE = re.compile(r"([+-]?\d{1,40})(\.0*)?", re.ASCII)
+_LARGEST = 10**40  # whole numbers beyond are compared as floats are
+_MOST = 2**31  # places, all together
+_EXACT = (int, np.integer, float, np.floating, Decimal, Fraction)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,15 +64,15 @@ class People:
     Parameters
     ----------
     of : ndarray of int
-        The person of each row, counted in the order of first rows.
+        The person of each row; -1 where there is none.
     each : int
         k, the places of a person.
 
     Examples
     --------
     >>> people = People.named(["ann", "bob", "ann", "ann"], 2)
-    >>> people.size, people.places  # ann's third row is left out, bob's only one counts twice
-    (2, array([0, 2, 1, 1]))
+    >>> people.size, sorted(people.places.tolist())  # not ann's third row; bob's only one twice
+    (2, [0, 1, 1, 2])
     """
 
     of: Places
@@ -65,9 +81,10 @@ class People:
     @classmethod
     def named(cls, ids: Any, each: int) -> People:
         """People by ids, one for each row; cells of any kind, each read by itself."""
-        known: dict[str | None, int] = {}
-        found = (known.setdefault(_name(cell), len(known)) for cell in ids)
-        return cls(np.fromiter(found, np.int64, len(ids)), each)
+        names = [_name(cell) for cell in ids]
+        order = sorted({name for name in names if name is not None}, key=_digest)
+        known: dict[str | None, int] = {name: place for place, name in enumerate(order)}
+        return cls(np.fromiter((known.get(name, -1) for name in names), np.int64), each)
 
     @cached_property
     def size(self) -> int:
@@ -77,8 +94,8 @@ class People:
     @cached_property
     def places(self) -> Places:
         """The row in each place, person by person."""
-        counts = np.bincount(self.of, minlength=self.size)
-        starts, kept = np.cumsum(counts) - counts, np.minimum(counts, self.each)
+        counts = np.bincount(self.of + 1, minlength=self.size + 1)  # nobody first
+        starts, kept = np.cumsum(counts)[:-1], np.minimum(counts[1:], self.each)
         nth = np.arange(self.each) % kept[:, None]
         return np.asarray(np.argsort(self.of, kind="stable")[(starts[:, None] + nth).ravel()])
 
@@ -100,8 +117,8 @@ class PeopleRows(RowSource):
     Examples
     --------
     >>> rows = memory_rows([[1.0], [2.0], [3.0]], None, ["ann", "bob", "ann"], 2).by_people()
-    >>> rows.n_rows, [block.tolist() for block, _ in rows.blocks()]
-    (4, [[[1.0], [3.0], [2.0], [2.0]]])
+    >>> rows.n_rows, [sorted(block.ravel().tolist()) for block, _ in rows.blocks()]
+    (4, [[1.0, 2.0, 2.0, 3.0]])
     """
 
     def __init__(self, source: RowSource, people: People) -> None:
@@ -137,20 +154,6 @@ class PeopleRows(RowSource):
         return "replace-unit"
 
 
-class _HeldRows(ParquetRows):
-    """Rows of Parquet files, held in memory: those of a person may stand anywhere in the files."""
-
-    def __init__(self, source: ParquetRows, unit: str) -> None:
-        vars(self).update(vars(source))
-        self._batch = source.whole()
-        self.columns = tuple(name for name in source.columns or () if name != unit)
-        self.n_columns = len(self.columns)
-
-    def take(self, places: Places) -> Block:
-        rows = ArrowBlock(self._batch, self.columns or ()).at(places)
-        return rows, self._labels(rows._batch)
-
-
 def memory_rows(X: Any, y: Any, unit: Any, max_rows: Any) -> RowSource:
     """Rows of a table, by people if there are ids: an array of them, or the name of a column.
 
@@ -159,18 +162,17 @@ def memory_rows(X: Any, y: Any, unit: Any, max_rows: Any) -> RowSource:
     >>> memory_rows([[1.0], [2.0]], None, ["ann", "ann"], 3).people.size
     1
     """
-    if not _asked(unit, max_rows):
+    each = _asked(unit, max_rows)
+    if each is None:
         return MemoryRows(X, y)
     if isinstance(unit, str):
         if unit not in getattr(X, "columns", ()):
             raise ValueError(f"unit: X has no column {unit!r}; give its name, or the ids.")
         X, unit = X.drop(columns=unit), X[unit]
-    rows = MemoryRows(X, y)
-    people = withheld(lambda: People.named(_ids(unit), max_rows))
-    if len(people.of) != rows.n_rows:
-        raise ValueError("unit must hold one id for each row of X.")
-    rows.people = people
-    return rows
+    n_rows = MemoryRows(X, None).n_rows
+    if y is not None and len(y) != n_rows:  # and no word of how many, which is private here
+        raise ValueError("y must hold one label for each row of X.")
+    return _by_people(MemoryRows(X, y), withheld(lambda: People.named(_ids(unit), each)))
 
 
 def parquet_rows(path: Any, label: str | None, unit: Any, max_rows: Any) -> RowSource:
@@ -185,38 +187,104 @@ def parquet_rows(path: Any, label: str | None, unit: Any, max_rows: Any) -> RowS
     4
     """
     rows = ParquetRows(parquet_files(path), label)
-    if not _asked(unit, max_rows):
+    each = _asked(unit, max_rows)
+    if each is None:
         return rows
     if not isinstance(unit, str) or unit not in (rows.columns or ()):
         raise ValueError(f"unit must be the name of a column of the Parquet files; got {unit!r}.")
-    held = withheld(lambda: _HeldRows(rows, unit), PrivacyError)
-    ids = ArrowBlock(held._batch, (unit,))
-    held.people = withheld(lambda: People.named(ids.exact(0), max_rows))
-    return held
+    return _by_people(*withheld(lambda: _held(rows, label, unit, each), PrivacyError))
 
 
-def _asked(unit: Any, max_rows: Any) -> bool:
+def _held(rows: ParquetRows, label: str | None, unit: str, each: int) -> tuple[MemoryRows, People]:
+    """Rows and people of Parquet files, cell by cell: files need not agree on any type."""
+    import pandas as pd
+
+    batches = list(rows.batches())
+    columns = {
+        name: _joined([arrow_cells(batch.column(name)) for batch in batches])
+        for name in (*(rows.columns or ()), *([label] if label else ()))
+        if name != unit
+    }
+    ids = chain.from_iterable(ArrowBlock(batch, (unit,)).exact(0) for batch in batches)
+    y = columns.pop(label) if label else None
+    index = range(sum(batch.num_rows for batch in batches))
+    return MemoryRows(pd.DataFrame(columns, index=index), y), People.named(ids, each)
+
+
+def _joined(parts: list[Any]) -> Any:
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate([np.empty(0), *parts])
+    joined = np.empty(sum(map(len, parts)), dtype=object)
+    joined[:] = list(chain.from_iterable(parts))
+    return joined
+
+
+def _by_people(rows: RowSource, people: People) -> RowSource:
+    if len(people.of) != rows.n_rows:
+        raise ValueError("unit must hold one id for each row of X.")
+    if people.size * people.each > _MOST:
+        raise ValueError(
+            f"max_rows: {people.size} people with {people.each} places each are more than "
+            f"{_MOST}; choose a smaller number."
+        )
+    rows.people = people
+    return rows
+
+
+def _asked(unit: Any, max_rows: Any) -> int | None:
+    """How many rows of a person count; None if rows are protected, not people."""
     if unit is None and max_rows is None:
-        return False
+        return None
     if unit is None or max_rows is None:
         raise ValueError("unit and max_rows belong together: whose rows they are, and how many.")
-    _validate.count("max_rows", max_rows)
-    return True
+    return _validate.count("max_rows", max_rows)
 
 
 def _ids(cells: Any) -> Any:
-    """Ids as they are: whole numbers of an array stay whole, however large."""
-    kind = getattr(getattr(cells, "dtype", None), "kind", "O")
-    return np.asarray(cells).ravel().tolist() if kind in "iu" else cells_of(cells)
+    """Ids as they are, each by itself: whole numbers stay whole, however large."""
+    if isinstance(cells, np.ma.MaskedArray):
+        return cells_of(cells)
+    if isinstance(cells, np.ndarray):
+        return cells.ravel().tolist() if cells.dtype.kind in "biuf" else list(cells)
+    categories = getattr(getattr(cells, "dtype", None), "categories", None)
+    if categories is not None:
+        known = [*categories, None]  # the code of a missing one is -1
+        return [known[code] for code in getattr(cells, "cat", cells).codes]
+    return list(getattr(cells, "array", cells))
 
 
 def _name(cell: Any) -> str | None:
-    """What an id is compared by: whole numbers exactly, others as labels are."""
-    if isinstance(cell, (int, np.integer)):
-        return str(int(cell))
-    if isinstance(cell, str) and cell.isascii() and cell.isdigit() and len(cell) < _DIGITS:
-        return str(int(cell))
-    return key(cell)
+    """What an id is compared by: whole numbers exactly, others as labels are; None for no id."""
+    try:
+        if isinstance(cell, bytes):
+            cell = _decoded(cell)
+        if isinstance(cell, str) and (whole := _WHOLE.fullmatch(cell.strip())):
+            return str(int(whole[1]))
+        if isinstance(cell, uuid.UUID):
+            return str(cell)
+        exact = isinstance(cell, _EXACT) and not isinstance(cell, np.timedelta64)
+        value = cell if exact else number(cell)
+        if -_LARGEST < value < _LARGEST and value == int(value):
+            return str(int(value))
+        if isinstance(cell, str) and math.isinf(value) and not cell.strip().isdigit():
+            return cell.strip()  # 12e345 is a name, not a number
+        return key(cell)
+    except LET_THROUGH:
+        raise
+    except BaseException:
+        return None
+
+
+def _decoded(cell: bytes) -> str:
+    try:
+        return cell.decode("utf-8")
+    except UnicodeDecodeError:
+        return f"0x{cell.hex()}"
+
+
+def _digest(name: str) -> bytes:
+    text = name.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(text, key=_KEY, digest_size=16).digest()
 
 
 def _no_draws() -> PrivacyError:
