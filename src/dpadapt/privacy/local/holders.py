@@ -196,8 +196,9 @@ class ParquetHolders(_RowHolders):
                 inside = ids[first:last] - start
                 with quiet():
                     X = numbers(table)[inside]
-                known = classes is not None and y is not None
-                labels = _of_codes(y[inside], len(classes)) if known else None
+                labels = None
+                if classes is not None and y is not None:
+                    labels = _of_codes(y[inside], len(classes))
                 yield order[first:last], X, labels
             start = stop
 
