@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 
@@ -253,3 +254,12 @@ def test_the_shape_of_coefficients_follows_the_classes():
         LinearRule("linear", [0.0], [1.0], np.zeros((2, 2)), (0, 1))
     with pytest.raises(ValueError, match="different labels"):
         blank(1, ("a", "b", "a"))
+
+
+def test_agents_of_a_file_and_of_memory_say_the_same(tmp_path):
+    rule = LinearRule("linear", [0.0], [1.0], [[-1.0, 0.0, 1.0], [0.0, 0.1, 0.0]], "abc")
+    X, y = np.array([[-3.0], [0.0], [3.0], [3.0]] * 9), ["a", "b", "c", "else"] * 9
+    pd.DataFrame({"x": X[:, 0], "y": y}).to_parquet(tmp_path / "people.parquet")
+    for agents in (Agents(X, y), Agents.from_parquet(tmp_path / "people.parquet", label="y")):
+        said = agents.open(epsilon=60.0).ask(Mistake(rule), ids=range(36)).values
+        np.testing.assert_array_equal(said, [0.0, 0.0, 0.0, 1.0] * 9)
