@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy.special import softmax
 
-from dpadapt.hybrid import FiniteClassLearner, HybridTilt, SGDLearner
+from dpadapt.hybrid import EstimatorLearner, FiniteClassLearner, HybridTilt, SGDLearner
 from dpadapt.hybrid.device import Device
 from dpadapt.hybrid.finite_class import sparse_separators
 from dpadapt.hybrid.gradient_learner import GradientLearner
@@ -18,6 +18,7 @@ from dpadapt.hybrid.protocol import read_question, read_reply
 from dpadapt.hybrid.queries import WeightedJointSlope, lower_weights
 from dpadapt.hybrid.questions import Loss, Mistake, Slope, question_from_dict
 from dpadapt.hybrid.rules import LinearRule
+from dpadapt.mixing import NoisyGDClassifier
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Agents, Private, RowWeights, weighted_sensitivity
 from dpadapt.privacy.accounting.events import GaussianEvent
@@ -179,6 +180,18 @@ def test_weights_are_handed_on():
     wrong = sum((rule.predict(X) != y).astype(float) for rule in rules)
     np.testing.assert_allclose(model.row_weights(X, y), np.exp(-rate * (len(rules) - wrong)))
     assert model.row_weights(X[:1], ["eel"]) == pytest.approx(1.0)
+
+
+def test_any_estimator_of_many_classes_can_be_the_learner():
+    inner = NoisyGDClassifier(epsilon=1.0, delta=1e-8, steps=30, noise="seeded", random_state=0)
+    learner = EstimatorLearner(inner, draws=2000)
+    given = {"learner": learner, "target_error": 0.4, "epsilon": 20.0, "rounds": 1, "kappa": 1.0}
+    model, X, y, T, people = quarters(20_000, **given)
+    model.fit(private=Private(X, y), agents=Agents(T, people))
+    assert model.score(T, people) > 0.7
+    assert set(model.predict(T)) == set(NAMES)
+    assert model.decision_function(T[:7]).shape == (7, 4)
+    assert model.guarantee_.epsilon <= 20.0
 
 
 def test_public_rows_alone_make_the_rule_of_their_classes():

@@ -20,7 +20,7 @@ from dpadapt.base import PrivateEstimator, Problem
 from dpadapt.privacy import Agents, Guarantee, Private
 
 from .certificate import AgentsCertificate, NotCertified
-from .rules import FEATURES, LinearRule, Rule, feature_count, raw_features
+from .rules import FEATURES, LinearRule, Rule, class_numbers, feature_count, raw_features
 from .story import rule_story
 from .units import FeatureUnits, unit_scaling
 
@@ -203,7 +203,7 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
     # what a fitted model says
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Scores of the second of two classes (only signs, if the rule has none), or of each class.
+        """Scores of the second of two classes, or of each; only who wins, if the rule has none.
 
         Parameters
         ----------
@@ -212,7 +212,10 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
         check_is_fitted(self, "rule_")
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         rule: Rule = self.rule_
-        return rule.scores(rows) if isinstance(rule, LinearRule) else rule.predict_sign(rows)
+        if isinstance(rule, LinearRule):
+            return rule.scores(rows)
+        said, count = rule.predict_sign(rows), len(rule.classes)
+        return said if count == 2 else 1.0 * (said[:, None] == class_numbers(count))
 
     def _story(self) -> Story:
         return rule_story(self, self._method)

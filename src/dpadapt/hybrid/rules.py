@@ -250,9 +250,9 @@ class FunctionRule:
     ----------
     function : callable
         From rows to class labels, e.g. ``fitted.predict``; row by row.
-    classes : sequence of two labels
+    classes : sequence of labels
     loss : callable, optional
-        From rows and labels in -1, 1 to losses, 0 or more; by default 1 for a mistake.
+        From rows and labels (-1, 1, or 1, 2, ...) to losses, 0 or more; by default 1 for a mistake.
 
     Examples
     --------
@@ -262,21 +262,23 @@ class FunctionRule:
     """
 
     function: Callable[[FloatArray], Any]
-    classes: tuple[Any, Any]
+    classes: tuple[Any, ...]
     loss: Callable[[FloatArray, FloatArray], FloatArray] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", two_labels(self.classes))
+        object.__setattr__(self, "classes", plain_labels(self.classes))
 
     def check(self, n_columns: int) -> None:
         """Accept every width: what the function wants is not known."""
 
     def predict_sign(self, X: FloatArray) -> FloatArray:
-        """-1 or 1 for each row; 0 where the predictor fails or names another class."""
+        """-1 or 1 (or 1, 2, 3, ...) for each row; 0 where it fails or names another class."""
+        numbers = class_numbers(len(self.classes))
 
         def signs(rows: FloatArray) -> FloatArray:
             said = np.asarray(self.function(rows))
-            return 1.0 * (said == self.classes[1]) - 1.0 * (said == self.classes[0])
+            found = zip(numbers, self.classes, strict=True)
+            return sum((number * (said == each) for number, each in found), np.zeros(len(said)))
 
         return _total(signs, _finite(X), 0.0)
 
@@ -317,6 +319,17 @@ def _known(features: str) -> None:
     if features not in FEATURES:
         listed = ", ".join(map(repr, FEATURES))
         raise ValueError(f"features must be one of {listed}; got {features!r}.")
+
+
+def class_numbers(count: int) -> list[float]:
+    """How classes are written inside: -1 and 1 if they are two, else 1, 2, 3, ...
+
+    Examples
+    --------
+    >>> class_numbers(2), class_numbers(3)
+    ([-1.0, 1.0], [1.0, 2.0, 3.0])
+    """
+    return [-1.0, 1.0] if count == 2 else [1.0 + place for place in range(count)]
 
 
 def plain_labels(classes: Sequence[Any]) -> tuple[Any, ...]:

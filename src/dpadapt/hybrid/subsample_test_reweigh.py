@@ -20,7 +20,7 @@ from .estimator_learner import EstimatorLearner
 from .gradient_learner import GradientLearner
 from .learners import Learner, LearningTask
 from .rounds import Round, best_of, plan_rounds, subsample_test_reweigh
-from .rules import Rule
+from .rules import Rule, class_numbers
 from .sample_sizes import Calibration, sizes_of_algorithm_2, sizes_of_algorithm_4
 from .schedules import PaperSchedule, Run, TightSchedule
 from .sgd_learner import SGDLearner
@@ -60,7 +60,8 @@ class SubsampleTestReweigh(RuleClassifier):
     features : {"linear", "squares", "quadratic"}, default="linear"
         Of the rules: x, its squares, or both with all products.
     classes : sequence of labels, optional
-        Needed where there are no public labels. More than two are for the learner "gradient".
+        Needed where there are no public labels. More than two are for the learner "gradient"
+        and for :class:`EstimatorLearner`.
     unit : float or FeatureUnits, default=1.0
         Order of magnitude of the columns (public), if there are no public rows; or location and
         scale of the features, where something better is known.
@@ -250,7 +251,7 @@ class SubsampleTestReweigh(RuleClassifier):
         if count > 2 and not learner.joint:
             raise ValueError(
                 f"learner: {type(learner).__name__} tells two classes apart, and there are {count}."
-                " Use learner='gradient'."
+                " Use learner='gradient', or an EstimatorLearner."
             )
 
     def _check(self) -> None:
@@ -305,8 +306,7 @@ class SubsampleTestReweigh(RuleClassifier):
         labels = np.asarray(y)
         if len(labels) != len(rows):
             raise ValueError(f"y must have a label for each of {len(rows)} rows.")
-        count = len(self.classes_)
-        numbers = [-1.0, 1.0] if count == 2 else list(np.arange(1.0, count + 1))
+        numbers = class_numbers(len(self.classes_))
         signs = np.select([labels == each for each in self.classes_], numbers, 0.0)
         rules, rate = getattr(self, "weighed_by_", ((), 0.0))
         test: AgentTest = self._strategy("test")
