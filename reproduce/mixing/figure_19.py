@@ -30,7 +30,7 @@ __all__ = ["draw_starts", "run_starts", "start_findings", "summarise_starts", "t
 
 Array = NDArray[np.float64]
 
-EPSILONS = (0.25, 0.5, 1.0, 3.0, 8.0)
+EPSILONS = (0.25, 0.5, 1.0, 3.0)
 STARTS = ("zero", "public", "names")
 NAMES_ALONE = "names of classes alone"
 _PER_CLASS, _TEST = 5, 1000
