@@ -22,6 +22,7 @@ from dpadapt.mixing import NoisyGDClassifier
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Agents, Private, RowWeights, weighted_sensitivity
 from dpadapt.privacy.accounting.events import GaussianEvent
+from dpadapt.report import write_report
 from hybrid.reweighing import easy
 
 NAMES = ("ant", "bee", "cat", "dog")
@@ -170,6 +171,12 @@ def test_it_is_saved_and_read(fitted, tmp_path):
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(T[:100]), model.predict(T[:100]))
+
+
+def test_its_report_names_the_classes_and_the_release(fitted, tmp_path):
+    text = write_report(fitted[0], tmp_path / "r.html").read_text(encoding="utf-8")
+    assert all(name in text for name in NAMES)
+    assert "weighted joint gradient" in text
 
 
 def test_weights_are_handed_on():
