@@ -20,8 +20,9 @@ from dpadapt.hybrid.questions import Loss, Mistake, Slope, question_from_dict
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.mixing import NoisyGDClassifier
 from dpadapt.modelfolder import load_model, save_model
-from dpadapt.privacy import Agents, Private, RowWeights, weighted_sensitivity
+from dpadapt.privacy import Agents, Private
 from dpadapt.privacy.accounting.events import GaussianEvent
+from dpadapt.privacy.statistics import RowWeights, weighted_sensitivity
 from dpadapt.report import write_report
 from hybrid.reweighing import easy
 

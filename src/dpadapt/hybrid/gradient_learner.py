@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt._constraints import Count, Positive, Table
-from dpadapt.privacy import Gaussian, WeightedMean, shrink_factors, weighted_sensitivity
+from dpadapt.privacy import shrink_factors
+from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.statistics import WeightedMean, weighted_sensitivity
 
 from .learners import Learner, LearningTask, WeightedRows
 from .queries import WeightedJointSlope, WeightedSlope
