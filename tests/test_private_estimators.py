@@ -264,9 +264,9 @@ MIXING = [
 # hybrid
 
 
-def people(n=3000, seed=3):
+def people(n=3000, seed=3, cuts=(0.0,)):
     X = np.random.default_rng(seed).normal(0.5, 0.6, size=(n, 3))
-    return X, (X @ [1.0, -1.0, 0.5] > 0).astype(float)
+    return X, np.digitize(X @ [1.0, -1.0, 0.5], cuts).astype(float)
 
 
 class TestedByAgents(dpadapt.SubsampleTestReweigh):
@@ -276,6 +276,16 @@ class TestedByAgents(dpadapt.SubsampleTestReweigh):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertified)
             return super().fit(X, y, private=private, agents=Agents(*people()))
+
+
+class JointByAgents(dpadapt.SubsampleTestReweigh):
+    """Fitted with agents of three classes, always the same ones."""
+
+    def fit(self, X=None, y=None, *, private=None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCertified)
+            agents = Agents(*people(cuts=(-0.5, 0.5)))
+            return super().fit(X, y, private=private, agents=agents)
 
 
 class TiltedByAgents(dpadapt.HybridTilt):
@@ -302,6 +312,14 @@ HYBRID = [
         TestedByAgents,
         "",
         {"releases_all": False},  # it may halt early
+        {"check_one_private_row_is_enough": "rounds of a batch need more rows than one"},
+        **FAST,
+        **ROUNDS,
+    ),
+    part_of(
+        JointByAgents,
+        "three classes",
+        {"releases_all": False, "classes": 3},
         {"check_one_private_row_is_enough": "rounds of a batch need more rows than one"},
         **FAST,
         **ROUNDS,

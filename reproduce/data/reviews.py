@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +11,7 @@ from numpy.typing import NDArray
 
 from .files import data_file
 
-__all__ = ["KINDS", "Reviews", "load_reviews"]
+__all__ = ["KINDS", "Reviews", "load_reviews", "review_texts"]
 
 KINDS = ("books", "dvd", "electronics", "kitchen")
 _WORDS = 5000
@@ -61,3 +63,22 @@ def load_reviews(kind: str) -> Reviews:
     words.data[:] = 1.0
     labels = np.concatenate([labels for _, labels in parts])
     return Reviews(normalize(words), np.where(labels > 0, 1.0, -1.0))
+
+
+def review_texts(kind: str, verdict: str) -> list[str]:
+    """Raw texts of the 1,000 labelled reviews of one kind of product, some of them twice.
+
+    Parameters
+    ----------
+    kind : one of KINDS
+    verdict : {"negative", "positive"}
+
+    Examples
+    --------
+    >>> import os
+    >>> if "DPADAPT_DATA" in os.environ:
+    ...     assert len(review_texts("dvd", "negative")) == 1000
+    """
+    path = data_file(f"amazon_reviews/text/{kind}_{verdict}.parsed.gz")
+    with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
+        return re.findall(r"<review>(.*?)</review>", file.read(), re.DOTALL)

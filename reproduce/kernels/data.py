@@ -6,16 +6,13 @@ reviews.
 
 from __future__ import annotations
 
-import gzip
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from reproduce.data.classes import ClassData, load_covertype
-from reproduce.data.files import data_file
-from reproduce.data.reviews import KINDS
+from reproduce.data.reviews import KINDS, review_texts
 
 __all__ = ["Texts", "hashed_words", "load_cover", "load_review_texts"]
 
@@ -25,7 +22,6 @@ LODGEPOLE = 1  # code of the class that the common two-class version of the set 
 # patches of each class in the whole set, which the file of 15,120 has in equal numbers
 _WHOLE = (211_840, 283_301, 35_754, 2_747, 9_493, 17_367, 20_510)
 _UPLAND = (0, 1, 4, 6)  # spruce and fir, lodgepole pine, aspen, krummholz
-_FOLDER = "amazon_reviews/text"
 
 
 class Texts(NamedTuple):
@@ -78,10 +74,8 @@ def load_review_texts() -> Texts:
     found: dict[str, float] = {}
     for kind in KINDS:
         for name, label in (("negative", -1.0), ("positive", 1.0)):
-            path = data_file(f"{_FOLDER}/{kind}_{name}.parsed.gz")
-            with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
-                for text in re.findall(r"<review>(.*?)</review>", file.read(), re.DOTALL):
-                    found.setdefault(text.strip(), label)
+            for text in review_texts(kind, name):
+                found.setdefault(text.strip(), label)
     return Texts(list(found), np.array(list(found.values())))
 
 

@@ -246,12 +246,13 @@ def test_a_public_sample_is_handed_on_in_the_same_units():
     learner = EstimatorLearner(Spy(**noisy().get_params()), draws=200, public=public)
     rule = LinearRule("linear", np.ones(2), np.full(2, 2.0), np.zeros(3), ("no", "yes"))
     task = LearningTask(len(X), 2, rule)
-    with Private(X, y).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
+    private = Private(X, np.where(y > 0, "yes", "no"))
+    with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
         grants = session.plan(round=learner.mechanism(task, 1.0))
         rows = WeightedRows(task, session, RowWeights(session), 1.0, grants.round)
         found = learner.learn(rows)
     np.testing.assert_allclose(given[0][0], [[0.5, 1.5], [-0.5, -0.5]])
-    np.testing.assert_array_equal(given[0][1], [1, 0])
+    np.testing.assert_array_equal(given[0][1], ["yes", "no"])
     assert set(found.function(X)) <= {"no", "yes"}
 
 

@@ -14,6 +14,7 @@ from reproduce.hybrid import (
     figure_3,
     figure_3_by_steps,
     figures_1_and_2,
+    many_classes,
     methods,
     parity,
     sample_sizes,
@@ -62,6 +63,7 @@ def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path
         figure_3_by_steps.CAVEAT,
         every_setting.CAVEAT,
         parity.CAVEAT,
+        many_classes.CAVEAT,
         "NOT PRIVATE",
         "324,700,000",
     ):
@@ -248,6 +250,17 @@ def test_runs_in_which_the_loss_grows_are_said():
 def test_every_setting_has_a_budget_and_a_name():
     assert set(every_setting.BUDGETS) == set(every_setting.KINDS)
     assert set(every_setting.COMPARED) <= set(METHODS)
+
+
+# many classes
+
+
+def test_reweighing_helps_where_classes_are_many_and_asks_no_more_agents():
+    lines = many_classes.run_cell(many_classes.Cell(8, 0, n=20_000, agents=100_000))
+    error = {line["method"]: line["error"] for line in lines}
+    assert error[OPEN] < error[SCHEDULE] < error[CURATOR] - 0.05
+    assert lines[0]["asked"] == 20_000 * lines[0]["rounds"] <= 100_000
+    assert lines[0]["true_epsilon"] == pytest.approx(many_classes.EPSILON, rel=1e-6)
 
 
 # parity and sizes

@@ -12,7 +12,14 @@ from dpadapt.mixing.softmax import residuals
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from paper_command import call, needs_data
 from reproduce.data.classes import ClassData
-from reproduce.mixing import errors, figure_6, figures_9_to_13, figures_14_to_18, tasks
+from reproduce.mixing import (
+    errors,
+    figure_6,
+    figure_19,
+    figures_9_to_13,
+    figures_14_to_18,
+    tasks,
+)
 from reproduce.mixing.errors import Cell, run_cell
 from reproduce.mixing.figure_5 import ablation_findings, decreases
 from reproduce.mixing.figure_6 import SpanCell, reconstruction_findings, run_span
@@ -48,6 +55,8 @@ def stand_ins(monkeypatch):
     tasks = {name: small(task) for name, task in TASKS.items()}
     for module in (errors, figure_6, figures_9_to_13, figures_14_to_18):
         monkeypatch.setattr(module, "TASKS", tasks)
+    names = np.random.default_rng(9).normal(size=(3, 6))
+    monkeypatch.setattr(figure_19, "load_task", lambda name: (made_up(), names))
     return tasks
 
 
@@ -75,7 +84,7 @@ def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path
 SLOW_FIGURES = [pytest.param(name, marks=pytest.mark.slow) for name in ("5", "8")]
 
 
-@pytest.mark.parametrize("name", ["headline", *SLOW_FIGURES, "6", "7", "10", "15"])
+@pytest.mark.parametrize("name", ["headline", *SLOW_FIGURES, "6", "7", "10", "15", "19"])
 def test_each_kind_of_figure_runs(stand_ins, name):
     experiment = PAPER.choose(name)
     table = experiment.run(Options(repeats=1, quick=True))
@@ -92,8 +101,8 @@ def test_each_kind_of_figure_runs(stand_ins, name):
 def test_figures_are_listed():
     code, text = call("004", "--list")
     assert code == 0
-    assert PAPER.names == ("headline", *map(str, range(5, 19)))
-    assert "Figure 18" in text
+    assert PAPER.names == ("headline", *map(str, range(5, 20)))
+    assert "Figures 19 to 22" in text
 
 
 def test_missing_data_is_said(monkeypatch, tmp_path):

@@ -20,7 +20,7 @@ from dpadapt.base import PrivateEstimator, Problem
 from dpadapt.privacy import Agents, Guarantee, Private
 
 from .certificate import AgentsCertificate, NotCertified
-from .rules import FEATURES, LinearRule, Rule, feature_count, raw_features
+from .rules import FEATURES, LinearRule, Rule, class_numbers, feature_count, raw_features
 from .story import rule_story
 from .units import FeatureUnits, unit_scaling
 
@@ -55,7 +55,7 @@ class HybridProblem(Problem):
 
 
 class RuleClassifier(PrivateEstimator, ScoreClassifier):
-    """Classifies by a public rule, ``rule_``, between two classes.
+    """Classifies by a public rule, ``rule_``; between two classes unless a subclass can do more.
 
     Examples
     --------
@@ -83,6 +83,7 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
         "target_error": [Fraction()],
     }
     _method: ClassVar[str]  # by which the rule was learnt, for the report
+    _joint: ClassVar[bool] = False  # whether there may be more than two classes
 
     def fit(
         self,
@@ -132,7 +133,16 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
                 f"{self.n_features_in_}; give both the same columns."
             )
         codes = np.searchsorted(classes, labels).astype(np.int64)
-        return HybridProblem(rows, codes, two_classes(classes), agents)
+        self._check_classes(len(classes))
+        return HybridProblem(rows, codes, classes, agents)
+
+    def _check_classes(self, count: int) -> None:
+        """Refuse more than two classes."""
+        if count != 2:
+            raise ValueError(
+                f"Only binary classification is supported: y has {count} classes, not two. "
+                "SubsampleTestReweigh with its default learner takes more."
+            )
 
     def _public(self, X: Any, y: Any, private: Any, agents: Any) -> tuple[Array, Any, Any]:
         """Public rows and labels, and the classes; no rows at all if X is None."""
@@ -148,7 +158,9 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
             centre, scale = public_scaling(raw_features(self.features, rows))
         else:
             centre, scale = unit_scaling(self.features, rows.shape[1], float(self.unit))
-        return LinearRule(self.features, centre, scale, np.zeros(width + 1), tuple(problem.names))
+        count = len(problem.names)
+        zero = np.zeros(width + 1 if count == 2 else (width + 1, count))
+        return LinearRule(self.features, centre, scale, zero, tuple(problem.names))
 
     def _public_rule(self, problem: HybridProblem) -> LinearRule:
         """Rule of the public rows alone."""
@@ -156,9 +168,10 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
         if not len(rows):
             raise ValueError("X: give public rows, or private ones that are not empty.")
         table = (raw_features(self.features, rows) - blank.centre) / blank.scale
-        found = fit_logistic(np.column_stack([table, np.ones(len(rows))]), problem.labels, 2)
-        # the sign of a score does not depend on the row's length, which the rule cuts to C
-        return blank.with_coefficients(blank.clip * found[:, 0])
+        ones, count = np.ones(len(rows)), len(problem.names)
+        found = fit_logistic(np.column_stack([table, ones]), problem.labels, count)
+        # the order of scores does not depend on the row's length, which the rule cuts to C
+        return blank.with_coefficients(blank.clip * (found[:, 0] if count == 2 else found))
 
     # agents beside the session
 
@@ -190,7 +203,7 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
     # what a fitted model says
 
     def decision_function(self, X: ArrayLike) -> Array:
-        """Scores of the second class; only their sign, if the rule has no scores.
+        """Scores of the second of two classes, or of each; only who wins, if the rule has none.
 
         Parameters
         ----------
@@ -199,14 +212,17 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
         check_is_fitted(self, "rule_")
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         rule: Rule = self.rule_
-        return rule.scores(rows) if isinstance(rule, LinearRule) else rule.predict_sign(rows)
+        if isinstance(rule, LinearRule):
+            return rule.scores(rows)
+        said, count = rule.predict_sign(rows), len(rule.classes)
+        return said if count == 2 else 1.0 * (said[:, None] == class_numbers(count))
 
     def _story(self) -> Story:
         return rule_story(self, self._method)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self._joint
         return tags
 
 
@@ -219,12 +235,3 @@ def check_agents(agents: Any) -> None:
         )
     if not agents.labelled:
         raise ValueError("agents must have labels: Agents(X, y).")
-
-
-def two_classes(classes: Any) -> Any:
-    """Refuse more than two classes."""
-    if len(classes) != 2:
-        raise ValueError(
-            f"Only binary classification is supported: y has {len(classes)} classes, not two."
-        )
-    return classes

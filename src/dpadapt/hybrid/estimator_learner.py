@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
 from sklearn.base import clone
 
 from dpadapt._constraints import Count, Fraction, Table
@@ -48,6 +47,7 @@ class EstimatorLearner(Learner):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpadapt.mixing import NoisyGDClassifier
     >>> learner = EstimatorLearner(NoisyGDClassifier(epsilon=1, delta=1e-8, steps=20), draws=500)
     >>> blank = LinearRule("linear", np.zeros(2), np.ones(2), np.zeros(3), (0, 1))
@@ -61,6 +61,7 @@ class EstimatorLearner(Learner):
     delta: float = 1e-8
     public: tuple[Any, Any] | None = None
 
+    joint: ClassVar[bool] = True
     _constraints: ClassVar[Table] = {"draws": [Count()], "delta": [Fraction()]}
 
     def _check(self) -> None:
@@ -80,8 +81,9 @@ class EstimatorLearner(Learner):
 
     def learn(self, rows: WeightedRows) -> FunctionRule:
         """Fit a clone to the drawn rows."""
-        model = self._clone(min(rows.grant.epsilon, _MOST_EPSILON), rows.weights.updates)
         blank = rows.task.blank
+        epsilon = min(rows.grant.epsilon, _MOST_EPSILON)
+        model = self._clone(epsilon, rows.weights.updates, blank.classes)
         public = self._public(blank)
 
         def run(sample: Private) -> Any:
@@ -89,11 +91,12 @@ class EstimatorLearner(Learner):
             return model.fit(*public, private=mapped)
 
         fitted = rows.release(rows.draws(), size=self.draws, learner=run)
-        return FunctionRule(_Decoded(fitted, blank), blank.classes)
+        return FunctionRule(_OnRows(fitted, blank), blank.classes)
 
-    def _clone(self, epsilon: float, turn: int) -> Any:
+    def _clone(self, epsilon: float, turn: int, classes: tuple[Any, ...]) -> Any:
         model = clone(self.estimator)
-        model.set_params(epsilon=epsilon, delta=self.delta, classes=[0, 1])
+        # the labels themselves: a sample of rows codes its labels anew, from what was given
+        model.set_params(epsilon=epsilon, delta=self.delta, classes=list(classes))
         seed = model.get_params(deep=False).get("random_state")
         if isinstance(seed, int):  # every round its own noise
             model.set_params(random_state=seed + turn)
@@ -103,19 +106,18 @@ class EstimatorLearner(Learner):
         if self.public is None:
             return None, None
         X, y = self.public
-        return _standardised(X, blank), (np.asarray(y) == blank.classes[1]).astype(np.int64)
+        return _standardised(X, blank), y
 
 
 @dataclass(frozen=True, eq=False)
-class _Decoded:
-    """Predictions 0 and 1 of a fitted model of standardised features, as class labels of rows."""
+class _OnRows:
+    """Class labels of rows by a fitted model of standardised features."""
 
     model: Any
     blank: LinearRule
 
     def __call__(self, X: Any) -> Any:
-        places = np.asarray(self.model.predict(_standardised(X, self.blank))) > 0
-        return np.asarray(self.blank.classes)[places.astype(np.intp)]
+        return self.model.predict(_standardised(X, self.blank))
 
 
 def _standardised(X: Any, blank: LinearRule) -> Any:

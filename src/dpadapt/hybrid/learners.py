@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,33 +57,38 @@ class LearningTask:
 
     @cached_property
     def rows(self) -> RowMap:
-        """Rows as they are (0 for a cell that is no number), labels -1 and 1, 0 for no class."""
-        return SignedRows(self.n_columns)
+        """Rows as they are (0 for a cell that is no number), labels as numbers, 0 for no class."""
+        return SignedRows(self.n_columns, classes=len(self.blank.classes))
 
     @cached_property
     def embedded(self) -> RowMap:
         """Rows z(x) of the blank rule, of norm at most 1, with the same labels."""
-        return SignedRows(self.blank.width, self.blank.embed)
+        return SignedRows(self.blank.width, self.blank.embed, len(self.blank.classes))
 
     @cached_property
     def embedded_columns(self) -> RowMap:
         """The same rows column by column: products with a vector are twice as fast."""
-        return SignedRows(self.blank.width, lambda X: np.asfortranarray(self.blank.embed(X)))
+        embed, classes = self.blank.embed, len(self.blank.classes)
+        return SignedRows(self.blank.width, lambda X: np.asfortranarray(embed(X)), classes)
 
 
 @dataclass(frozen=True, eq=False)
 class SignedRows:
     """Rows, or public features of them, with labels -1 and 1; from labels coded 0 and 1.
 
+    Codes of more than two classes become 1, 2, 3, ...; a label of no class is 0 in both cases.
+
     Parameters
     ----------
     width : int
     features : callable, optional
         From rows to rows of norm at most 1. By default rows stay as they are.
+    classes : int, default=2
     """
 
     width: int
     features: Callable[[Array], Array] | None = None
+    classes: int = 2
 
     @property
     def radius(self) -> float:
@@ -93,10 +98,12 @@ class SignedRows:
     @cached_property
     def _map(self) -> Prepared:
         def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
-            signs = None if y is None else np.where(y < 0, 0.0, 2 * y - 1)
+            signs = None
+            if y is not None:
+                signs = np.where(y < 0, 0.0, 2 * y - 1 if self.classes == 2 else y + 1)
             return X if self.features is None else self.features(X), signs
 
-        return Prepared(Cleaning(_LONGEST, classes=2), prepare, self.width)
+        return Prepared(Cleaning(_LONGEST, classes=self.classes), prepare, self.width)
 
     def __call__(self, X: Array, y: Array | None) -> tuple[Array, Array | None]:
         """Map one block; total and row by row."""
@@ -153,7 +160,14 @@ class Learner(Strategy, ABC):
     """A private learner on weighted rows (the paper's M): configuration, no data.
 
     Subclasses are frozen dataclasses, as every strategy.
+
+    Attributes
+    ----------
+    joint : bool
+        Whether it can learn one rule between more than two classes.
     """
+
+    joint: ClassVar[bool] = False
 
     @abstractmethod
     def mechanism(self, task: LearningTask, density: float) -> Mechanism:

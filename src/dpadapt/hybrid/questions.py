@@ -56,8 +56,8 @@ class _Question(ABC):
         return 1
 
     @property
-    def classes(self) -> tuple[Any, Any] | None:
-        """Labels that -1 and 1 stand for; None if no label is read."""
+    def classes(self) -> tuple[Any, ...] | None:
+        """Labels that -1 and 1 stand for, or 1, 2, 3, ...; None if no label is read."""
         return None
 
     def at(self, places: Places) -> Self:
@@ -66,7 +66,7 @@ class _Question(ABC):
 
     @abstractmethod
     def values(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
-        """True answers, row by row; labels are -1, 1, or 0 for one of no class."""
+        """True answers, row by row; a label 0 is one of no class, others see ``classes``."""
 
     @abstractmethod
     def check(self, n_columns: int) -> None:
@@ -222,7 +222,7 @@ class _OfRule(_Question):
     rule: Rule
 
     @property
-    def classes(self) -> tuple[Any, Any]:
+    def classes(self) -> tuple[Any, ...]:
         return self.rule.classes
 
     def check(self, n_columns: int) -> None:
@@ -310,8 +310,8 @@ class Slope(_OfRule):
     kind: ClassVar[str] = "ball"
 
     def __post_init__(self) -> None:
-        if not hasattr(self.rule, "slopes"):
-            raise TypeError("the slope is that of a LinearRule.")
+        if not hasattr(self.rule, "slopes") or len(self.rule.classes) != 2:
+            raise TypeError("the slope is that of a LinearRule between two classes.")
 
     @property
     def width(self) -> int:

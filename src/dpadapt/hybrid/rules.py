@@ -1,7 +1,7 @@
 """Rules: public predictors that questions are about.
 
-Two classes, written -1 and 1 inside; 0 stands for a label of neither. A rule is total: whatever a
-row holds, it gives an answer.
+Two classes are written -1 and 1 inside, three or more 1, 2, 3, ...; 0 stands for a label of none of
+them. A rule is total: whatever a row holds, it gives an answer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.special import logsumexp
 
+from dpadapt._linear import places_of
 from dpadapt._types import FloatArray
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.rows.total import by_rows, taken
@@ -35,16 +37,16 @@ class Rule(Protocol):
     Attributes
     ----------
     classes : tuple
-        The two class labels.
+        The class labels.
     """
 
     @property
-    def classes(self) -> tuple[Any, Any]: ...
+    def classes(self) -> tuple[Any, ...]: ...
     def predict_sign(self, X: FloatArray) -> FloatArray:
-        """-1 or 1 for each row."""
+        """-1 or 1 for each row; 1, 2, 3, ... for more than two classes."""
 
     def losses(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Loss of each row, 0 or more, infinite for a label of no class; labels in -1, 0, 1."""
+        """Loss of each row, 0 or more, infinite for a label of no class (0)."""
 
     def check(self, n_columns: int) -> None:
         """Raise if rows of that many columns do not fit."""
@@ -90,16 +92,17 @@ class LinearRule:
 
     With psi the features, u = ((psi(x) - centre) / scale, 1) and C = ``clip``,
     :math:`z = u \min(1, C / \|u\|) / C`. A cell of u that is not finite counts as the centre's.
+    For more than two classes v has a column for each, and the largest score wins: one joint rule.
 
     Parameters
     ----------
     features : {"linear", "squares", "quadratic"}
     centre, scale : array of shape (k,)
         Public location and scale of the features.
-    coefficients : array of shape (k + 1,)
+    coefficients : array of shape (k + 1,), or (k + 1, c) for c > 2 classes
         v; the last belongs to the constant.
-    classes : sequence of two labels
-        The one that -1 stands for, and the one that 1 stands for.
+    classes : sequence of labels
+        Of two, the one that -1 stands for, and the one that 1 stands for.
     clip : float, optional
         C; by default the square root of k + 1, the typical norm of u.
 
@@ -110,36 +113,44 @@ class LinearRule:
     array([1, 0])
     >>> bool(LinearRule.from_dict(rule.to_dict()).clip == rule.clip)
     True
+    >>> joint = LinearRule("linear", [0.0], [1.0], [[-1.0, 0.0, 1.0], [0.0, 0.5, 0.0]], "abc")
+    >>> joint.predict(np.array([[-3.0], [0.0], [3.0]]))
+    array(['a', 'b', 'c'], dtype='<U1')
     """
 
     features: str
     centre: FloatArray
     scale: FloatArray
     coefficients: FloatArray
-    classes: tuple[Any, Any]
+    classes: tuple[Any, ...]
     clip: float = 0.0
 
     def __post_init__(self) -> None:
         _known(self.features)
+        object.__setattr__(self, "classes", plain_labels(self.classes))
+        many = len(self.classes) > 2
         for name in ("centre", "scale", "coefficients"):
             array = np.array(getattr(self, name), dtype=np.float64)
-            if array.ndim != 1 or not (np.abs(array) <= _LARGEST).all():
-                raise ValueError(f"{name} must be one row of numbers, of size 1e100 at most.")
+            joint = many and name == "coefficients"
+            if array.ndim != 1 + joint or not (np.abs(array) <= _LARGEST).all():
+                shape = "a row of numbers for each feature" if joint else "one row of numbers"
+                raise ValueError(f"{name} must be {shape}, of size 1e100 at most.")
             array.setflags(write=False)
             object.__setattr__(self, name, array)
         if not len(self.centre) == len(self.scale) == len(self.coefficients) - 1:
             raise ValueError("centre and scale need one number a feature, coefficients one more.")
+        if many and self.coefficients.shape[1] != len(self.classes):
+            raise ValueError("coefficients need a column for each class.")
         if not (self.scale > 0).all():
             raise ValueError("scale must be positive.")
         clip = float(self.clip) or math.sqrt(len(self.coefficients))
         if not 0 < clip < math.inf:
             raise ValueError(f"clip must be positive and finite; got {self.clip!r}.")
         object.__setattr__(self, "clip", clip)
-        object.__setattr__(self, "classes", two_labels(self.classes))
 
     @property
     def width(self) -> int:
-        """Number of coefficients, k + 1."""
+        """Number of coefficients, k + 1, of each class."""
         return len(self.coefficients)
 
     def with_coefficients(self, coefficients: FloatArray) -> LinearRule:
@@ -170,21 +181,28 @@ class LinearRule:
         return out
 
     def scores(self, X: FloatArray) -> FloatArray:
-        """<v, z(x)>."""
+        """<v, z(x)>, one number a row or one for each class."""
         return np.asarray(self.embed(X) @ self.coefficients)
 
     def predict_sign(self, X: FloatArray) -> FloatArray:
-        """1 where the score is positive, else -1."""
-        return np.where(self.scores(X) > 0, 1.0, -1.0)
+        """1 where the score is positive, else -1; of many classes the place, from 1 on."""
+        scores = self.scores(X)
+        if scores.ndim == 2:
+            return 1.0 + scores.argmax(axis=1)
+        return np.where(scores > 0, 1.0, -1.0)
 
     def predict(self, X: FloatArray) -> Any:
         """Class labels."""
-        return np.asarray(self.classes)[(self.scores(X) > 0).astype(np.int64)]
+        return np.asarray(self.classes)[places_of(self.scores(X))]
 
     def losses(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Logistic loss log(1 + exp(-y <v, z>)); infinite for a label of no class."""
+        """Logistic loss log(1 + exp(-y <v, z>)), or its joint form; infinite for no class."""
+        scores = self.scores(X)
         with np.errstate(all="ignore"):
-            return np.where(y == 0, np.inf, np.logaddexp(0.0, -y * self.scores(X)))
+            if scores.ndim == 2:
+                own = scores[np.arange(len(y)), np.asarray(y, dtype=np.intp) - 1]
+                return np.where(y == 0, np.inf, logsumexp(scores, axis=1) - own)
+            return np.where(y == 0, np.inf, np.logaddexp(0.0, -y * scores))
 
     def slopes(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """Gradients of the logistic loss in v, of norm at most 1; 0 for a label of no class."""
@@ -215,7 +233,7 @@ class LinearRule:
         return cls(
             features=data["features"],
             **arrays,
-            classes=two_labels(data["classes"]),
+            classes=plain_labels(data["classes"]),
             clip=float(data["clip"]),
         )
 
@@ -232,9 +250,9 @@ class FunctionRule:
     ----------
     function : callable
         From rows to class labels, e.g. ``fitted.predict``; row by row.
-    classes : sequence of two labels
+    classes : sequence of labels
     loss : callable, optional
-        From rows and labels in -1, 1 to losses, 0 or more; by default 1 for a mistake.
+        From rows and labels (-1, 1, or 1, 2, ...) to losses, 0 or more; by default 1 for a mistake.
 
     Examples
     --------
@@ -244,21 +262,23 @@ class FunctionRule:
     """
 
     function: Callable[[FloatArray], Any]
-    classes: tuple[Any, Any]
+    classes: tuple[Any, ...]
     loss: Callable[[FloatArray, FloatArray], FloatArray] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "classes", two_labels(self.classes))
+        object.__setattr__(self, "classes", plain_labels(self.classes))
 
     def check(self, n_columns: int) -> None:
         """Accept every width: what the function wants is not known."""
 
     def predict_sign(self, X: FloatArray) -> FloatArray:
-        """-1 or 1 for each row; 0 where the predictor fails or names another class."""
+        """-1 or 1 (or 1, 2, 3, ...) for each row; 0 where it fails or names another class."""
+        numbers = class_numbers(len(self.classes))
 
         def signs(rows: FloatArray) -> FloatArray:
             said = np.asarray(self.function(rows))
-            return 1.0 * (said == self.classes[1]) - 1.0 * (said == self.classes[0])
+            found = zip(numbers, self.classes, strict=True)
+            return sum((number * (said == each) for number, each in found), np.zeros(len(said)))
 
         return _total(signs, _finite(X), 0.0)
 
@@ -301,10 +321,29 @@ def _known(features: str) -> None:
         raise ValueError(f"features must be one of {listed}; got {features!r}.")
 
 
+def class_numbers(count: int) -> list[float]:
+    """How classes are written inside: -1 and 1 if they are two, else 1, 2, 3, ...
+
+    Examples
+    --------
+    >>> class_numbers(2), class_numbers(3)
+    ([-1.0, 1.0], [1.0, 2.0, 3.0])
+    """
+    return [-1.0, 1.0] if count == 2 else [1.0 + place for place in range(count)]
+
+
+def plain_labels(classes: Sequence[Any]) -> tuple[Any, ...]:
+    """Two or more different labels, as plain numbers or texts."""
+    plain = tuple(each.item() if hasattr(each, "item") else each for each in classes)
+    known = all(isinstance(each, (str, int, float)) and each == each for each in plain)
+    if len(plain) < 2 or not known or len(set(plain)) < len(plain):
+        raise ValueError("classes must be different labels, two or more, numbers or texts.")
+    return plain
+
+
 def two_labels(classes: Sequence[Any]) -> tuple[Any, Any]:
     """Two different labels, as plain numbers or texts."""
-    plain = [each.item() if hasattr(each, "item") else each for each in classes]
-    known = all(isinstance(each, (str, int, float)) and each == each for each in plain)
-    if len(plain) != 2 or not known or plain[0] == plain[1]:
+    plain = plain_labels(classes)
+    if len(plain) != 2:
         raise ValueError("classes must be two different labels, numbers or texts.")
     return plain[0], plain[1]

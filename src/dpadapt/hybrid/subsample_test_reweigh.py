@@ -21,7 +21,7 @@ from .estimator_learner import EstimatorLearner
 from .gradient_learner import GradientLearner
 from .learners import Learner, LearningTask
 from .rounds import Round, best_of, plan_rounds, subsample_test_reweigh
-from .rules import Rule
+from .rules import Rule, class_numbers
 from .sample_sizes import Calibration, sizes_of_algorithm_2, sizes_of_algorithm_4
 from .schedules import PaperSchedule, Run, TightSchedule
 from .sgd_learner import SGDLearner
@@ -60,8 +60,9 @@ class SubsampleTestReweigh(RuleClassifier):
         A rule passes when its error is below, with 95% confidence over all rounds.
     features : {"linear", "squares", "quadratic"}, default="linear"
         Of the rules: x, its squares, or both with all products.
-    classes : sequence of two labels, optional
-        Needed where there are no public labels.
+    classes : sequence of labels, optional
+        Needed where there are no public labels. More than two are for the learner "gradient"
+        and for :class:`EstimatorLearner`.
     unit : float or FeatureUnits, default=1.0
         Order of magnitude of the columns (public), if there are no public rows; or location and
         scale of the features, where something better is known.
@@ -76,7 +77,7 @@ class SubsampleTestReweigh(RuleClassifier):
     Attributes
     ----------
     rule_ : Rule
-    classes_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (c,)
     guarantee_ : Guarantee
         Of the curator's rows.
     agents_guarantee_ : Guarantee
@@ -100,6 +101,15 @@ class SubsampleTestReweigh(RuleClassifier):
     one round is run on the rows as they are, and nothing is certified. Without private rows the
     model is the one of the public rows, nobody is asked, and epsilon is 0.
 
+    *More than two classes.* All the method knows of a rule is its loss in [0, 1] on a row, and a
+    mistake of a joint rule, the largest of c scores, is one. So there is one rule a round, one
+    question ("does it err on you?"), and one bit of an agent: no more agents than for two classes,
+    and the certificate is about the joint error. The curator's budget is not divided among the
+    classes either: a step releases one joint gradient (:class:`GradientLearner`). Its privacy is
+    that of two classes word by word: planned and charged for all rounds beforehand; given the
+    earlier rules a row's weight is a function of that row and its label alone, and lies in
+    [e^{-s}, 1] with s the sum of the rates.
+
     Examples
     --------
     >>> import numpy as np
@@ -121,6 +131,7 @@ class SubsampleTestReweigh(RuleClassifier):
         "test": [Named({"bits": BitTest, "paper": PaperTest})],
         "unit": [Positive(), Instance(FeatureUnits)],
     }
+    _joint: ClassVar[bool] = True
     _method: ClassVar[str] = (
         "the method of Kohen and Sheffet (2022): a rule from the curator's weighted rows, a test "
         "by agents, new weights, until a rule passes"
@@ -236,6 +247,14 @@ class SubsampleTestReweigh(RuleClassifier):
             }
         )
 
+    def _check_classes(self, count: int) -> None:
+        learner: Learner = self._strategy("learner")
+        if count > 2 and not learner.joint:
+            raise ValueError(
+                f"learner: {type(learner).__name__} tells two classes apart, and there are {count}."
+                " Use learner='gradient', or an EstimatorLearner."
+            )
+
     def _check(self) -> None:
         if self.noise == "exact" and isinstance(self._strategy("learner"), SGDLearner):
             raise ValueError("noise='exact' is too slow for millions of steps; use 'secure'.")
@@ -288,7 +307,8 @@ class SubsampleTestReweigh(RuleClassifier):
         labels = np.asarray(y)
         if len(labels) != len(rows):
             raise ValueError(f"y must have a label for each of {len(rows)} rows.")
-        signs = np.select([labels == each for each in self.classes_], [-1.0, 1.0], 0.0)
+        numbers = class_numbers(len(self.classes_))
+        signs = np.select([labels == each for each in self.classes_], numbers, 0.0)
         rules, rate = getattr(self, "weighed_by_", ((), 0.0))
         test: AgentTest = self._strategy("test")
         lost = sum(

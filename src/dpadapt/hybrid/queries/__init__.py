@@ -6,7 +6,7 @@ Every claim of sensitivity of the hybrid methods stands here, and nowhere else: 
 
 from .marginals import Agreements, Histograms, Proportions, pairs_of
 from .mistakes import ClassLosses, Hypotheses, hide_scores, lower_weights
-from .slopes import TiltedRows, TiltedSlope, Weight, WeightedSlope
+from .slopes import TiltedRows, TiltedSlope, Weight, WeightedJointSlope, WeightedSlope
 
 __all__ = [
     "Agreements",
@@ -17,6 +17,7 @@ __all__ = [
     "TiltedRows",
     "TiltedSlope",
     "Weight",
+    "WeightedJointSlope",
     "WeightedSlope",
     "hide_scores",
     "lower_weights",

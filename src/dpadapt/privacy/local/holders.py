@@ -26,7 +26,7 @@ __all__ = ["Holders", "MemoryHolders", "ParquetHolders", "ProcessHolders", "Ques
 
 _BLOCK = 32_768  # rows whose answers are computed at a time
 Ids = NDArray[np.int64]
-Classes = tuple[Any, Any] | None
+Classes = tuple[Any, ...] | None
 Held = tuple[Ids, FloatArray, FloatArray | None]
 
 
@@ -41,8 +41,9 @@ class Question(Protocol):
         Number of agents it is made for, each with its own part; None: the same for everybody.
     width : int
         Numbers in an answer.
-    classes : tuple of two labels, or None
-        The classes that its labels -1 and 1 stand for; None if no label is read.
+    classes : tuple of labels, or None
+        The classes that its labels -1 and 1 stand for, or 1, 2, 3, ... if they are more than two;
+        None if no label is read.
     """
 
     @property
@@ -52,12 +53,12 @@ class Question(Protocol):
     @property
     def width(self) -> int: ...
     @property
-    def classes(self) -> tuple[Any, Any] | None: ...
+    def classes(self) -> Classes: ...
     def at(self, places: NDArray[np.int64]) -> Question:
         """The parts of those agents only."""
 
     def values(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
-        """True answers, row by row; labels are -1, 1, or 0 for one of no class. Total."""
+        """True answers, row by row; a label 0 is one of no class. Total."""
 
     def check(self, n_columns: int) -> None:
         """Raise if it does not fit rows of that many columns."""
@@ -100,7 +101,7 @@ class _RowHolders(Holders):
 
     @abstractmethod
     def _held(self, asked: Ids, classes: Classes) -> Iterator[Held]:
-        """Blocks of the asked agents' rows: their places in ``asked``, X, labels in -1, 0, 1."""
+        """Blocks of the asked agents' rows: their places in ``asked``, X, labels as numbers."""
 
     def answer(
         self, question: Question, asked: Ids, randomiser: Randomiser, source: NoiseSource
@@ -143,7 +144,7 @@ class MemoryHolders(_RowHolders):
         self._X, self._y = rows._X, y
         self.n_agents, self.n_columns = rows.n_rows, rows.n_columns
         self.labelled = y is not None
-        self._signs: dict[tuple[Any, Any], FloatArray] = {}
+        self._signs: dict[tuple[Any, ...], FloatArray] = {}
         if y is not None and len(y) != self.n_agents:
             raise ValueError(f"y must hold one label for each of the {self.n_agents} agents.")
 
@@ -157,7 +158,7 @@ class MemoryHolders(_RowHolders):
             places = np.arange(start, start + len(ids))
             yield places, X, None if labels is None else labels[ids]
 
-    def _labels(self, classes: tuple[Any, Any]) -> FloatArray:
+    def _labels(self, classes: tuple[Any, ...]) -> FloatArray:
         if classes not in self._signs:
             with quiet():
                 self._signs[classes] = signs(self._y, classes)
@@ -195,7 +196,9 @@ class ParquetHolders(_RowHolders):
                 inside = ids[first:last] - start
                 with quiet():
                     X = numbers(table)[inside]
-                labels = None if classes is None or y is None else _of_codes(y[inside])
+                labels = None
+                if classes is not None and y is not None:
+                    labels = _of_codes(y[inside], len(classes))
                 yield order[first:last], X, labels
             start = stop
 
@@ -265,8 +268,8 @@ class ProcessHolders(Holders):
         )
 
 
-def signs(labels: Any, classes: tuple[Any, Any]) -> FloatArray:
-    """-1 for the first class, 1 for the second, 0 for a label of neither.
+def signs(labels: Any, classes: tuple[Any, ...]) -> FloatArray:
+    """-1 for the first of two classes, 1 for the second; 1, 2, 3, ... of more; 0 for no class.
 
     Examples
     --------
@@ -274,9 +277,12 @@ def signs(labels: Any, classes: tuple[Any, Any]) -> FloatArray:
     array([-1.,  1.,  0.])
     >>> signs(np.array([0, 1, 7]), (0, 1))
     array([-1.,  1.,  0.])
+    >>> signs(["b", "c", None], ("a", "b", "c"))
+    array([2., 3., 0.])
     """
-    return _of_codes(codes(cells_of(labels), classes))
+    return _of_codes(codes(cells_of(labels), classes), len(classes))
 
 
-def _of_codes(places: FloatArray) -> FloatArray:
-    return np.asarray(np.nan_to_num(2 * places - 1, nan=0.0))
+def _of_codes(places: FloatArray, classes: int) -> FloatArray:
+    numbered = 2 * places - 1 if classes == 2 else places + 1
+    return np.asarray(np.nan_to_num(numbered, nan=0.0))
