@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from .rehearsal import Rehearsal
+from .result import mean_of, seen_gap
 
 __all__ = ["trust_in_words"]
 
 _NO_GAP, _WIDE = 0.02, 0.5
+_LEAST_PARTS = 2
+_UNSURE = 0.5  # standard errors of a gap, as a part of it
 
 
 def trust_in_words(
@@ -49,7 +52,7 @@ the private people to differ more, say how much (gap): what privacy costs is kno
         "people may differ from public ones more, less, or in another way: believe what privacy "
         "costs more than the error itself."
     ]
-    gap = 1 - float(np.mean([each.best_ratio for each in parts.values()]))
+    gap, around = seen_gap(rehearsals), _gap_error(rehearsals)
     if expected_gap is not None:
         told.append(
             f"A gap of {expected_gap:.0%} of the public error is what you expect; the "
@@ -60,6 +63,12 @@ the private people to differ more, say how much (gap): what privacy costs is kno
             "The sub-populations hardly differ: no privacy at all would gain less than 2 %. If you "
             "expect the private people to differ more, say how much (gap): what privacy costs is "
             "known all the same."
+        )
+    elif around > _UNSURE * gap:
+        told.append(
+            f"The gap of {gap:.0%} may be chance: it is uncertain by {around:.0%}, from one "
+            "sub-population to another. Do not read the share of it as more than an order of "
+            "magnitude."
         )
     fewest = min(each.rows for each in parts.values())
     if fewest < rows:
@@ -78,3 +87,17 @@ the private people to differ more, say how much (gap): what privacy costs is kno
             "rehearses the change of people that you expect."
         )
     return tuple(told)
+
+
+def _gap_error(rehearsals: Sequence[Rehearsal]) -> float:
+    """Standard error of the gap, as a part of the public error, from part to part."""
+    names = list(dict.fromkeys(each.part for each in rehearsals))
+    public = mean_of(rehearsals, "public")
+    if len(names) < _LEAST_PARTS or public <= 0:
+        return 0.0
+    parts = [[each for each in rehearsals if each.part == name] for name in names]
+    gaps = np.array([mean_of(part, "public") - mean_of(part, "best") for part in parts])
+    weights = np.array([part[0].rows for part in parts], dtype=np.float64)
+    weights /= weights.sum()
+    spread = float(np.sqrt(np.sum((weights * (gaps - weights @ gaps)) ** 2)))
+    return spread * float(np.sqrt(len(names) / (len(names) - 1))) / public
