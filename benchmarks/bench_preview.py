@@ -68,7 +68,7 @@ def new_task(name: str) -> dict:
         private = table.pop("year") > 2004
     y = table[label].to_numpy()
     X = table.drop(columns=[label, *(["rownames"] if "rownames" in table else [])])
-    made = table_features(X[~private]).fit(X[~private])
+    made = table_features(X[~private], 1).fit(X[~private])
     both = [made.transform(X[side]) for side in (~private, private)]
     return {"kind": kind, "X": both[0], "y": y[~private], "T": both[1], "t": y[private]}
 

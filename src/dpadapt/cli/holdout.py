@@ -95,4 +95,4 @@ class HoldOut:
         say_evaluation(found)
         say("together", private.spent(self.delta).sentence, style="bold green")
         write_whole(self.out, found.to_json() + "\n")
-        say("wrote", f"{self.out}; dpadapt report --evaluation shows it")
+        say("wrote", f"{self.out}; the report in the model folder shows it, too")
