@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from dpadapt.cli import app
 from dpadapt.cli.both_files import header_form
 from dpadapt.cli.formats import Form, given_form, guess_form
+from dpadapt.cli.holdout import error_bounds
 from dpadapt.cli.paid import shown_in_report
 from dpadapt.cli.tables import TableError, open_private
 from dpadapt.evaluation import Evaluation
@@ -366,6 +367,13 @@ def test_a_fit_and_its_evaluation_from_one_file_cost_the_larger(here):
     page = Path("model/report.html").read_text(encoding="utf-8")
     assert f"{found['mse'].model.value:.4g} ({found['mse'].model.low:.4g} to" in page
     assert "--force to replace it" in fit("--holdout", 0.2, out="./model", code=1)
+
+
+def test_what_a_largest_error_is_comes_from_public_labels():
+    labels = np.append(np.zeros(999), 50.0)
+    assert error_bounds(labels)["label_range"] == (0.0, 50.0)
+    assert 0 < error_bounds(labels)["largest_error"] < 1
+    assert error_bounds(np.full(9, 3.0))["largest_error"] >= 0
 
 
 def test_an_evaluation_that_no_report_can_show_is_told(here, monkeypatch):

@@ -13,7 +13,7 @@ import typer
 from .both_files import both_forms
 from .columns import Asked, choose_columns
 from .formats import Form, given_form
-from .holdout import HoldOut
+from .holdout import HoldOut, error_bounds
 from .options import (
     Decimal,
     Encoding,
@@ -209,14 +209,15 @@ def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
     """Measure the model on those held out."""
     from dpadapt.privacy import Schema
 
-    labels = done.public.labels
-    numbers = done.public.task is Task.regression
+    bounds = {}
+    if done.public.task is Task.regression:
+        bounds = error_bounds(done.public.labels)
     found = hold.evaluated(
         done.model,
         done.test,
         done.account,
         schema=Schema.of(done.public.features),
-        label_range=(float(labels.min()), float(labels.max())) if numbers else None,
+        **bounds,
         noise=job.noise.value,
         random_state=None if job.random_state is None else job.random_state + 1,
     )
