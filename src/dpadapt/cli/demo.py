@@ -75,6 +75,7 @@ def show_demo(out: Path, runs: int) -> None:
         public_name="men of 40 and over",
         private_name="women (70 % of them)",
         label="log earnings",
+        public_rows=len(publics[0].X),
         results=results,
         reference=REFERENCE,
         evaluation=found.to_dict(),

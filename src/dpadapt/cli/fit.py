@@ -261,6 +261,7 @@ def _context(job: Job, public: Public, model: Any) -> dict[str, Any]:
         "public_name": job.public.name,
         "private_name": job.private.name,
         "label": job.label,
+        "public_rows": len(public.features),
     }
     if hasattr(model, "transformer_"):
         spread = model.transformer_.transform(public.features).std(axis=0)
