@@ -23,8 +23,8 @@ __all__ = ["PAGE", "page"]
 
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
 _IN_FULL = ("", "preview", "evaluation", "features", "report", "modelfolder")
-_LISTED = ("auto", "reweighting", "mixing", "discrepancy", "kernels", "hybrid", "baselines")
-_LISTED += ("audit", "testing", "privacy", "datasets")
+_METHODS = ("auto", "reweighting", "mixing", "discrepancy", "kernels", "hybrid", "baselines")
+_LISTED = (*_METHODS, "audit", "testing", "privacy", "datasets")
 _ROLE = re.compile(r":(?:class|func|meth|mod|data):`~?\.?(?:[\w.]*\.)?(\w+)`")
 _HEAD = """# All public names
 
@@ -120,7 +120,8 @@ def _parameters(thing: Any) -> Iterator[tuple[str, str, str]]:
     )
     if found is None:
         return
-    names, kind, text = "", "", []
+    names, kind = "", ""
+    text: list[str] = []
     for line in [*found[1].split("\n"), "end"]:
         if line and not line.startswith(" "):
             if names:

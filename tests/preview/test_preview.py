@@ -292,7 +292,7 @@ def test_the_command_shows_a_table_and_writes_three_files(table, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("--label", "pay"), "has no column 'pay' for --label"),
+        (("--label", "pay"), "has no column 'pay' for the label"),
         (("--groups", "town hall"), "has no column 'town hall' for --groups"),
         (("--target", "most"), "target must be an error"),
         (("--epsilon", "-1"), "epsilons must be positive"),
@@ -303,6 +303,18 @@ def test_the_command_refuses_nonsense_in_one_line(table, change, words):
     code, text = run("--public", table, "--label", "wage", "--rows", 100, *change)
     assert code == 1
     assert words in text
+
+
+def test_the_command_chooses_columns_and_task_as_fit_does(table, tmp_path):
+    frame = pd.read_csv(table).assign(person_id=range(400), land="X", grade=[1, 2, 3, 4] * 100)
+    frame.drop(columns="wage").to_csv(tmp_path / "b.csv", index=False)
+    asked = ("--public", tmp_path / "b.csv", "--label", "grade", "--groups", "region")
+    code, text = run(*asked, "--rows", 100, "--epsilon", "1", "--drop", "town")
+    assert code == 0, text
+    assert "person_id (looks like an id)" in text
+    assert "land (constant in public rows)" in text
+    assert "400 rows, 1 columns" in text
+    assert "error (MSE)" in text  # as fit would take them
 
 
 @pytest.mark.slow

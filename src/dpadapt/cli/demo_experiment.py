@@ -275,8 +275,15 @@ def example_evaluation(model: AutoRegressor, public: Public, epsilon: float = 0.
     private = Private(test[COLUMNS], np.log(test["earnings"].to_numpy()))
     span = (float(public.y.min()), float(public.y.max()))
     most = _FAR * float(public.y.std())  # as public people say; less would cut true errors
-    budget = {"epsilon": epsilon, "delta": DELTA}
-    return evaluate(model, private, metrics=["mse"], label_range=span, largest_error=most, **budget)
+    return evaluate(
+        model,
+        private,
+        epsilon=epsilon,
+        delta=DELTA,
+        metrics=["mse"],
+        label_range=span,
+        largest_error=most,
+    )
 
 
 def evaluation_told(found: Evaluation) -> str:
