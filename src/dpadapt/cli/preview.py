@@ -141,7 +141,7 @@ def _public(asked: Question) -> tuple[pd.DataFrame, Any, Any, Task]:
 
 def _show(view: Preview, target: Target | None) -> None:
     short = view.measure.replace("mean squared error", "error (MSE)")
-    heads = (short, "eight of ten", "gap closed", "pays from a gap of", "worse than public")
+    heads = (short, "eight of ten", "gap\nclosed", "pays from\na gap of", "worse than\npublic")
     lines = [
         (
             f"{line.epsilon:g}",
