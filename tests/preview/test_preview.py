@@ -200,7 +200,10 @@ def test_words_say_what_cannot_be_known():
         assert words in told
     assert "give it as groups" in told
     quiet = trust_in_words([made()], 50, grouped=True, left_out=0)
-    assert len(quiet) == 1
+    assert len(quiet) == 2
+    of_classes = trust_in_words([made()], 50, grouped=True, left_out=0, classes=True)
+    assert "little, some or most" in of_classes[1]
+    assert "little, some or most" not in quiet[1]
     wide = [made(error=0.2), made("b", error=0.5)]
     assert "disagree" in " ".join(trust_in_words(wide, 50, grouped=True, left_out=0))
     assert "hardly differ" in " ".join(

@@ -104,7 +104,12 @@ def preview(
         stage = Stage(table, labels, reader, part, rows, delta, classes, seed=place)
         found += stage.rehearse(sorted(set(map(float, epsilons))), _ROUNDS)
     notes = trust_in_words(
-        found, rows, grouped=groups is not None, left_out=left_out, expected_gap=gap
+        found,
+        rows,
+        grouped=groups is not None,
+        left_out=left_out,
+        expected_gap=gap,
+        classes=classes is not None,
     )
     return Preview(rows, delta, _MEASURES[classes is not None], tuple(found), notes, gap)
 
