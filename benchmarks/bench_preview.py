@@ -31,6 +31,7 @@ from dpadapt.features import table_features
 from dpadapt.preview import preview
 
 LEAST_GAP, CUT = 0.02, (-1.0, 1.5)
+PAIR = ("real", "gap")
 
 
 def happened(task: dict, size: str, splits_: int, epsilons, auto) -> dict | None:
@@ -107,19 +108,28 @@ def measure(name: str, given: argparse.Namespace):
 def show(lines: pd.DataFrame) -> None:
     """All lines, and how well they agree."""
     print(lines.round(3).to_string(index=False))
-    for name, told in (("predicted", "gap as seen"), ("at gap", "gap as it was, cost as seen")):
+    wide = lines["gap"] > LEAST_GAP
+    errors = [1 - lines[name] * lines[gap] for name, gap in (("predicted", "gap seen"), PAIR)]
+    lines = lines.assign(error=errors[0], **{"real error": errors[1]})
+    for name, real, told, some in (
+        ("predicted", "real", "share, gap as seen", wide),
+        ("at gap", "real", "share, gap as it was", wide),
+        ("error", "real error", "error over the public one", wide | True),
+    ):
         for kind in (*sorted(set(lines["kind"])), "all"):
-            some = lines if kind == "all" else lines[lines["kind"] == kind]
-            both = some[(some["gap"] > LEAST_GAP) & some[name].notna()]
-            if len(both) < 3:
-                continue
-            pair = np.clip(both[[name, "real"]].to_numpy(), *CUT)
-            rank = spearmanr(pair[:, 0], pair[:, 1]).statistic
-            away = pair[:, 0] - pair[:, 1]
-            print(
-                f"{kind}, {told}: {len(both)} of {len(some)} lines, rank correlation {rank:.2f}, "
-                f"mean distance {np.abs(away).mean():.2f}, predicted minus real {away.mean():+.2f}"
-            )
+            both = lines[some & lines[name].notna() & ((lines["kind"] == kind) | (kind == "all"))]
+            if len(both) > 2:
+                print(f"{kind}, {told}: {agreement(both[name], both[real])}")
+
+
+def agreement(told: pd.Series, real: pd.Series) -> str:
+    """Rank correlation and distance of two columns, cut to a range that means something."""
+    pair = np.clip(np.column_stack([told, real]), *CUT)
+    away = pair[:, 0] - pair[:, 1]
+    return (
+        f"{len(pair)} lines, rank correlation {spearmanr(pair[:, 0], pair[:, 1]).statistic:.2f}, "
+        f"mean distance {np.abs(away).mean():.2f}, told minus real {away.mean():+.2f}"
+    )
 
 
 def main() -> None:
