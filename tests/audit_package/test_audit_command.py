@@ -14,7 +14,8 @@ from dpadapt.cli import app
 from dpadapt.cli.attack import Target, _pairs
 from dpadapt.discrepancy import DiscrepancyRegressor, Moments
 from dpadapt.modelfolder import save_model
-from dpadapt.privacy import Private, SecondMoment
+from dpadapt.privacy import Private
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.report import ReportContext, write_report
 from dpadapt.reweighting import ReweightingRegressor
 
