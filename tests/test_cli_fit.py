@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,8 @@ from typer.testing import CliRunner
 from dpadapt.cli import app
 from dpadapt.cli.both_files import header_form
 from dpadapt.cli.formats import Form, given_form, guess_form
-from dpadapt.cli.paid import charge_told
+from dpadapt.cli.holdout import error_bounds
+from dpadapt.cli.paid import charge_told, shown_in_report
 from dpadapt.cli.tables import TableError, open_private
 from dpadapt.evaluation import Evaluation
 from dpadapt.modelfolder import load_model
@@ -363,7 +365,33 @@ def test_a_fit_and_its_evaluation_from_one_file_cost_the_larger(here):
     assert found.guarantee.epsilon == pytest.approx(0.5, rel=1e-6)
     assert found["mse"].verdict == "better"
     assert load_model("model").guarantee_.epsilon == pytest.approx(1.0, rel=1e-6)
+    page = Path("model/report.html").read_text(encoding="utf-8")
+    assert f"{found['mse'].model.value:.4g} ({found['mse'].model.low:.4g} to" in page
     assert "--force to replace it" in fit("--holdout", 0.2, out="./model", code=1)
+
+
+def test_what_a_largest_error_is_comes_from_public_labels():
+    labels = np.append(np.zeros(999), 50.0)
+    assert error_bounds(labels)["label_range"] == (0.0, 50.0)
+    assert 0 < error_bounds(labels)["largest_error"] < 1
+    assert error_bounds(np.full(9, 3.0))["largest_error"] >= 0
+
+
+def test_an_evaluation_that_no_report_can_show_is_told(here, monkeypatch):
+    monkeypatch.setattr("dpadapt.cli.fit.shown_in_report", lambda *given, **context: False)
+    text = fit(*LINEAR, *SEEDED, "--holdout", 0.2)
+    assert "the report in the model folder could not be written again" in text
+    assert Path("model.evaluation.json").exists()
+    assert load_model("model").guarantee_.events
+
+
+def test_a_folder_that_cannot_be_replaced_stays_as_it_was(here):
+    fit(*LINEAR, *SEEDED)
+    model, before = load_model("model"), Path("model/report.html").read_bytes()
+    Path("model/mine.txt").write_text("not of a model folder", encoding="utf-8")
+    found = SimpleNamespace(to_dict=lambda: {"measures": {}})
+    assert not shown_in_report(Path("model"), model, None, found)
+    assert Path("model/report.html").read_bytes() == before
 
 
 def test_any_estimator_and_people_can_be_held_out(here):

@@ -43,7 +43,7 @@ def test_the_screen_tells_both_stories_the_guarantee_and_what_to_do_next(screen,
     text = screen[0]
     for words in (APART, ALIKE, "did not adapt", "No weights turn", "epsilon = 1, delta = 1e-06"):
         assert words in text
-    for words in ("dpadapt preview", "dpadapt fit", "would be a leak"):
+    for words in ("dpadapt preview", "dpadapt fit", "would be a leak", "measured privately: 0."):
         assert words in text
     for error in summary["mse"]:
         assert f"{error:.4f}" in text
@@ -57,6 +57,7 @@ def test_the_files(screen):
     report = (folder / "report.html").read_text(encoding="utf-8")
     assert "Error against baselines" in report
     assert "these errors are not protected" in report
+    assert "Private evaluation" in report
     assert "no private value is in this file" not in report
     assert (folder / "demo.png").read_bytes().startswith(b"\x89PNG")
 

@@ -84,7 +84,18 @@ def test_code_is_not_broken():
     assert "`a piece of code`" in found
 
 
-@pytest.mark.parametrize("page", ["add_a_method.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "add_a_method.md",
+        "command_line.md",
+        "report.md",
+        "serving.md",
+        "tutorial.md",
+        pytest.param("preview.md", marks=pytest.mark.slow),
+        pytest.param("tuning.md", marks=pytest.mark.slow),
+    ],
+)
 def test_a_page_that_can_be_run_is_right(page, monkeypatch):
     module = types.ModuleType("a_page")  # where its classes are found again
     monkeypatch.setitem(sys.modules, module.__name__, module)
@@ -94,5 +105,5 @@ def test_a_page_that_can_be_run_is_right(page, monkeypatch):
     test.globs = vars(module)
     told: list[str] = []
     found = doctest.DocTestRunner().run(test, out=told.append, clear_globs=False)
-    assert found.attempted > 10
+    assert found.attempted > 4
     assert not found.failed, "".join(told)

@@ -11,13 +11,17 @@ from typer.testing import CliRunner
 
 from dpadapt.audit import AuditResult, draw_audit
 from dpadapt.cli import app
+from dpadapt.cli.attack import Target, _pairs
 from dpadapt.discrepancy import DiscrepancyRegressor, Moments
+from dpadapt.modelfolder import save_model
 from dpadapt.privacy import Private
 from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.report import ReportContext, write_report
+from dpadapt.reweighting import ReweightingRegressor
 
 FACTS = (1.0, 0.4, 1e-6, 0.95, "400 runs", 250, 400, 12, 12, 0.98, "", "public rows")
 RESULT = AuditResult("DiscrepancyRegressor", *FACTS)
+UNLABELLED = ("--estimator", "DiscrepancyRegressor")
 
 
 @pytest.fixture
@@ -36,9 +40,11 @@ def run(folder, *extra):
 
 
 @pytest.mark.slow
-def test_a_sound_fit_is_not_refuted(table):
-    done = run(table)
+@pytest.mark.parametrize("estimator", [None, "DiscrepancyRegressor", "ReweightingRegressor"])
+def test_a_sound_fit_is_not_refuted(table, estimator):
+    done = run(table, *(() if estimator is None else ("--estimator", estimator)))
     assert done.exit_code == 0, done.output
+    assert f"attacked   {estimator or 'AutoRegressor'} at" in done.output
     assert "Nothing speaks against the guarantee" in done.output
     result = AuditResult.load(table / "audit" / "audit.json")
     assert result.holds
@@ -50,10 +56,52 @@ def test_a_sound_fit_is_not_refuted(table):
 def test_a_sensitivity_that_is_too_small_is_refuted(table, monkeypatch):
     whole = SecondMoment.sensitivity
     monkeypatch.setattr(SecondMoment, "sensitivity", lambda self, n: whole(self, n) / 3)
-    done = run(table)
+    done = run(table, *UNLABELLED)
     assert done.exit_code == 1
     assert "REFUTED" in done.output
     assert AuditResult.load(table / "audit" / "audit.json").largest > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", [None, "ReweightingClassifier"])
+def test_a_sound_fit_of_classes_is_not_refuted(table, estimator):
+    rows = pd.read_csv(table / "public.csv")
+    rows.assign(wage=np.where(rows["wage"] > 0, "high", "low")).to_csv(
+        table / "public.csv", index=False
+    )
+    done = run(table, *(() if estimator is None else ("--estimator", estimator)))
+    assert done.exit_code == 0, done.output
+    assert AuditResult.load(table / "audit" / "audit.json").releases > 0
+
+
+def test_the_fit_of_a_saved_model_is_attacked(table):
+    rows = pd.read_csv(table / "public.csv")
+    model = DiscrepancyRegressor(epsilon=2.0, delta=1e-6, noise="seeded", random_state=1)
+    save_model(model.fit(rows[["hours"]], rows["wage"]), table / "model")
+    line = ["audit", "--public", str(table / "public.csv"), "--label", "wage", "--runs", "10"]
+    line += ["--model", str(table / "model"), "--out", str(table / "audit")]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 0, done.output
+    result = AuditResult.load(table / "audit" / "audit.json")
+    assert (result.estimator, result.claimed) == ("DiscrepancyRegressor", pytest.approx(2))
+    refused = CliRunner().invoke(app, [*line, "--epsilon", "1", "--delta", "1e-6"])
+    assert refused.exit_code != 0
+
+
+def test_labels_are_changed_with_the_rows(table):
+    rows = pd.read_csv(table / "public.csv")
+    estimator = ReweightingRegressor(epsilon=1.0, delta=1e-6)
+    target = Target(estimator, rows[["age", "hours"]], rows["wage"].to_numpy())
+    pairs = list(_pairs(target.played, np.random.default_rng(0), None))
+    assert len(target.played) == 30
+    assert any(
+        one["label"].iloc[i] == -other["label"].iloc[i] == 1e6
+        for one, other in pairs
+        for i in range(30)
+    )
+    for one, other in pairs:
+        changed = (one.astype(str) != other.astype(str)).any(axis=1)
+        assert changed.sum() <= 1  # neighbours
 
 
 def test_what_is_missing_or_wrong_is_said(table):

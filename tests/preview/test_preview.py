@@ -66,7 +66,7 @@ def test_it_can_be_written_and_drawn(view, tmp_path):
     facts = json.loads(json.dumps(view.to_dict()))
     assert facts["rows"] == ROWS
     assert [line["epsilon"] for line in facts["lines"]] == [0.05, 4.0]
-    assert len(view.to_frame()) == len(view.rehearsals) == 2 * 2 * 2
+    assert len(view.to_frame()) == len(view.rehearsals) == 2 * 2 * 3
     view.draw().savefig(tmp_path / "view.png")
     assert (tmp_path / "view.png").read_bytes().startswith(b"\x89PNG")
 
@@ -89,12 +89,15 @@ def test_rows_are_public_or_play_or_test_and_never_two_of_them():
     X = np.random.default_rng(0).normal(size=(300, 2))
     for rows, played in ((20, 20), (10_000, 70)):
         stage = Stage(X, X[:, 0], Reader(), Part("x", np.arange(100)), rows, 1e-6, None, 3)
-        rest, play, test = map(set, stage._roles)
-        assert len(play) == stage.played == played
-        assert not rest & (play | test)
-        assert not play & test
-        assert rest == set(range(100, 300))
-        assert (play | test) <= set(range(100))
+        tests = []
+        for turn in range(3):
+            play, test = map(set, stage._roles(turn))
+            assert len(play) == stage.played == played
+            assert not play & test
+            assert (play | test) <= set(range(100))
+            tests.append(test)
+        assert len(set.union(*tests)) == 90  # each round has other test rows
+        assert set(stage._public) == set(range(100, 300))
 
 
 def test_the_middle_of_own_and_other_rows_is_taken():
@@ -102,8 +105,8 @@ def test_the_middle_of_own_and_other_rows_is_taken():
     stage = Stage(
         np.zeros((200, 1)), np.r_[y, y], Reader(), Part("x", np.arange(100)), 700, 1e-6, None, 0
     )
-    _, play, test = stage._roles
-    own, other = np.mean(stage.y[play] ** 2), np.mean(stage.y[test] ** 2)
+    roles = stage._roles(0)
+    own, other = np.mean(stage.y[roles.play] ** 2), np.mean(stage.y[roles.test] ** 2)
 
     def half(rows):
         return np.full(len(rows), 0.5)
@@ -113,8 +116,8 @@ def test_the_middle_of_own_and_other_rows_is_taken():
 
     gains = [value - 0.25 for value in (own, other)]
     wanted = np.mean(gains) - 70 / 700 * (gains[0] - gains[1]) / 2
-    assert stage._gain(nothing, half) == pytest.approx(wanted)
-    assert stage._gain(nothing, half, fair=False) == pytest.approx(gains[1])
+    assert stage._gain(roles, nothing, half) == pytest.approx(wanted)
+    assert stage._gain(roles, nothing, half, fair=False) == pytest.approx(gains[1])
 
 
 def test_parts_of_a_table():
@@ -197,7 +200,10 @@ def test_words_say_what_cannot_be_known():
         assert words in told
     assert "give it as groups" in told
     quiet = trust_in_words([made()], 50, grouped=True, left_out=0)
-    assert len(quiet) == 1
+    assert len(quiet) == 2
+    of_classes = trust_in_words([made()], 50, grouped=True, left_out=0, classes=True)
+    assert "little, some or most" in of_classes[1]
+    assert "little, some or most" not in quiet[1]
     wide = [made(error=0.2), made("b", error=0.5)]
     assert "disagree" in " ".join(trust_in_words(wide, 50, grouped=True, left_out=0))
     assert "hardly differ" in " ".join(
@@ -232,6 +238,23 @@ def test_what_rises_with_epsilon_is_chance_and_averaged():
     assert [line.error for line in view.lines] == pytest.approx([0.32, 0.32, 0.26, 0.2])
     assert view.least_epsilon(Target(0.3201)) == 0.5
     assert 1.0 < view.least_epsilon(Target(0.3)) < 2.0
+
+
+def test_sub_populations_count_by_their_rows():
+    few, many = made("a", rows=10, error=0.4, best=0.4), made("b", rows=90, error=0.2, best=0.2)
+    view = Preview(100, 1e-6, "error rate", (few, many), ())
+    assert view.gap == pytest.approx(0.45)
+    assert view.lines[0].error == pytest.approx(0.22)
+    assert view.lines[0].low <= view.lines[0].error <= view.lines[0].high
+
+
+def test_a_gap_that_may_be_chance_is_told():
+    both = [made("a", best=0.2), made("b", best=0.4)]
+    told = " ".join(trust_in_words(both, 50, grouped=True, left_out=0))
+    assert "The gap of 25% may be chance" in told
+    assert "chance" not in " ".join(
+        trust_in_words([made(), made("b")], 50, grouped=True, left_out=0)
+    )
 
 
 def test_no_error_at_all_is_no_gap():
@@ -272,7 +295,7 @@ def test_the_command_shows_a_table_and_writes_three_files(table, tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (("--label", "pay"), "has no column 'pay' for --label"),
+        (("--label", "pay"), "has no column 'pay' for the label"),
         (("--groups", "town hall"), "has no column 'town hall' for --groups"),
         (("--target", "most"), "target must be an error"),
         (("--epsilon", "-1"), "epsilons must be positive"),
@@ -283,6 +306,18 @@ def test_the_command_refuses_nonsense_in_one_line(table, change, words):
     code, text = run("--public", table, "--label", "wage", "--rows", 100, *change)
     assert code == 1
     assert words in text
+
+
+def test_the_command_chooses_columns_and_task_as_fit_does(table, tmp_path):
+    frame = pd.read_csv(table).assign(person_id=range(400), land="X", grade=[1, 2, 3, 4] * 100)
+    frame.drop(columns="wage").to_csv(tmp_path / "b.csv", index=False)
+    asked = ("--public", tmp_path / "b.csv", "--label", "grade", "--groups", "region")
+    code, text = run(*asked, "--rows", 100, "--epsilon", "1", "--drop", "town")
+    assert code == 0, text
+    assert "person_id (looks like an id)" in text
+    assert "land (constant in public rows)" in text
+    assert "400 rows, 1 columns" in text
+    assert "error (MSE)" in text  # as fit would take them
 
 
 @pytest.mark.slow

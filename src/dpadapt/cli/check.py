@@ -78,7 +78,8 @@ def check(job: Job) -> None:
     if not serious:
         say("ready", "nothing stands in the way of a fit.", style="bold green")
     else:
-        say("verdict", f"{serious} thing(s) to see to before budget is spent.", style="bold")
+        things = "one thing" if serious == 1 else f"{serious} things"
+        say("verdict", f"{things} to see to before budget is spent.", style="bold")
 
 
 def _style(finding: Any) -> str:

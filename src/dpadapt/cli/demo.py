@@ -51,7 +51,7 @@ def show_demo(out: Path, runs: int) -> None:
     console = screens.console()
     console.print(
         "\nLog hourly earnings of real people (US survey, 2004); some of them play the private "
-        f"ones. {runs} random splits, delta {DELTA:g}. The gap is between the better public model "
+        f"ones. Random splits: {runs}; delta {DELTA:g}. The gap is between the better public model "
         "and models trained on private labels without any privacy.\n"
     )
     for setting in both:
@@ -68,13 +68,17 @@ def show_demo(out: Path, runs: int) -> None:
         "demo would; for real data keep a ledger (dpadapt ledger --help). The test errors above "
         "are exact: a demo may show them, of real private people they would be a leak.",
     )
+    found = experiment.example_evaluation(model, publics[0])
+    say("evaluated", experiment.evaluation_told(found))
     context = ReportContext(
         title="Demo: wages of a private group",
         public_name="men of 40 and over",
         private_name="women (70 % of them)",
         label="log earnings",
+        public_rows=len(publics[0].X),
         results=results,
         reference=REFERENCE,
+        evaluation=found.to_dict(),
     )
     write_report(model, out / "report.html", context=context)
     results.to_csv(out / "results.csv", index=False)

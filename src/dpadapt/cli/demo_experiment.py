@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.datasets import load_wages
+from dpadapt.evaluation import Evaluation, evaluate
 from dpadapt.privacy import Private
 
 from .demo_methods import (
+    DELTA,
     EPSILONS,
     PUBLIC_LINEAR,
     PUBLIC_TREES,
@@ -36,6 +38,8 @@ __all__ = [
     "COLUMNS",
     "Setting",
     "both_settings",
+    "evaluation_told",
+    "example_evaluation",
     "example_model",
     "public_people",
     "run_demo",
@@ -47,6 +51,7 @@ __all__ = [
 COLUMNS = ["age", "education", "gender", "region"]
 _PUBLIC_SEED, _SPLIT_SEED = 2004, 70_30
 _TRAIN = 0.7
+_FAR = 3.0  # deviations of the label: no larger error counts in the evaluation
 _PUBLIC, _PRIVATE = 2000, 10_000  # people at most: the demo is quick
 
 
@@ -249,6 +254,64 @@ def example_model(public: Public | None = None, epsilon: float = 1.0) -> AutoReg
     sample = people.iloc[_split(0, len(people))[0]]
     private = Private(sample[COLUMNS], np.log(sample["earnings"].to_numpy()))
     return own.auto(epsilon).fit(own.X, own.y, private=private)
+
+
+def example_evaluation(model: AutoRegressor, public: Public, epsilon: float = 0.5) -> Evaluation:
+    """Measure the model of :func:`example_model` on people it was not fitted to, privately.
+
+    Parameters
+    ----------
+    model : AutoRegressor
+    public : Public
+        Its public people: their labels bound those of the private ones.
+    epsilon : float, default=0.5
+
+    Examples
+    --------
+    >>> example_evaluation(example_model(), public_people(both_settings()[0]))  # doctest: +SKIP
+    """
+    people = load_wages().iloc[both_settings()[0].private]
+    test = people.iloc[_split(0, len(people))[1]]
+    private = Private(test[COLUMNS], np.log(test["earnings"].to_numpy()))
+    span = (float(public.y.min()), float(public.y.max()))
+    most = _FAR * float(public.y.std())  # as public people say; less would cut true errors
+    return evaluate(
+        model,
+        private,
+        epsilon=epsilon,
+        delta=DELTA,
+        metrics=["mse"],
+        label_range=span,
+        largest_error=most,
+    )
+
+
+def evaluation_told(found: Evaluation) -> str:
+    """Say in one sentence what a private evaluation found, beside the public model.
+
+    Parameters
+    ----------
+    found : Evaluation
+        With the mean squared error among its measures.
+
+    Examples
+    --------
+    >>> from dpadapt.evaluation.evaluation import Measured
+    >>> from dpadapt.evaluation.intervals import Interval
+    >>> from dpadapt.privacy import Guarantee
+    >>> error = Measured("mean squared error", Interval(0.2, 0.1, 0.3), None, None, False)
+    >>> evaluation_told(Evaluation({"mse": error}, (), 100, 0.95, Guarantee(), ()))[-30:]
+    'That cost epsilon 0 of theirs.'
+    """
+    error, paid = found["mse"], found.guarantee
+    beside = ""
+    if error.baseline is not None:
+        beside = f", public data alone {error.baseline.value:.4f}: {error.verdict}"
+    return (
+        "what may be shown of real people: the error of this model on those it was not fitted to, "
+        f"measured privately: {error.model.value:.4f} ({error.model.low:.4f} to "
+        f"{error.model.high:.4f}){beside}. That cost epsilon {paid.epsilon:.2g} of theirs."
+    )
 
 
 def verdict(table: pd.DataFrame) -> str:

@@ -209,7 +209,9 @@ def _table(rows: list[tuple[str, ...]], title: str) -> Table:
     head, *body = rows
     table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left")
     for i, name in enumerate(head):
-        table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+        first = i == 0  # the only one that may be broken: intervals are read as a whole
+        justify: Any = "left" if first else "right"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=not first)
     for row in body:
         table.add_row(*map(_two_lines, row))
     return table

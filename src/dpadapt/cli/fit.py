@@ -13,7 +13,7 @@ import typer
 from .both_files import both_forms
 from .columns import Asked, choose_columns
 from .formats import Form, given_form
-from .holdout import HoldOut
+from .holdout import HoldOut, error_bounds
 from .options import (
     Decimal,
     Encoding,
@@ -23,7 +23,7 @@ from .options import (
     takes,
 )
 from .outputs import refuse_out
-from .paid import charge_told, saved
+from .paid import charge_told, saved, shown_in_report
 from .screens import console, plain_errors, say, say_aside, say_note, told_if_it_can_be
 from .tables import TableError, open_private, read_public, require_file
 from .task import Task, labels_of
@@ -131,6 +131,7 @@ class Fitted:
     private: Private
     test: Private | None
     account: Account | None
+    context: dict[str, Any]  # of its report
 
 
 @plain_errors()
@@ -208,18 +209,21 @@ def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
     """Measure the model on those held out."""
     from dpadapt.privacy import Schema
 
-    labels = done.public.labels
-    numbers = done.public.task is Task.regression
+    bounds = {}
+    if done.public.task is Task.regression:
+        bounds = error_bounds(done.public.labels)
     found = hold.evaluated(
         done.model,
         done.test,
         done.account,
         schema=Schema.of(done.public.features),
-        label_range=(float(labels.min()), float(labels.max())) if numbers else None,
+        **bounds,
         noise=job.noise.value,
         random_state=None if job.random_state is None else job.random_state + 1,
     )
     hold.tell(found, done.private)
+    if not shown_in_report(job.out, done.model, done.account, found, **done.context):
+        say_note("the report in the model folder could not be written again: it lacks this.")
 
 
 def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | None) -> Fitted:
@@ -245,8 +249,9 @@ def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | 
     with charge_told(account), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # told later, in other words
         model.fit(public.features, public.labels, private=train, **groups)
-        saved(place, model, account, **_context(job, public, model))
-    return Fitted(model, public, private, test, account)
+        context = _context(job, public, model)
+        saved(place, model, account, **context)
+    return Fitted(model, public, private, test, account, context)
 
 
 def _context(job: Job, public: Public, model: Any) -> dict[str, Any]:
@@ -256,6 +261,7 @@ def _context(job: Job, public: Public, model: Any) -> dict[str, Any]:
         "public_name": job.public.name,
         "private_name": job.private.name,
         "label": job.label,
+        "public_rows": len(public.features),
     }
     if hasattr(model, "transformer_"):
         spread = model.transformer_.transform(public.features).std(axis=0)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from .screens import say_aside
 
 if TYPE_CHECKING:
+    from dpadapt.evaluation import Evaluation
     from dpadapt.modelfolder import Destination
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = ["charge_told", "saved"]
+__all__ = ["charge_told", "saved", "shown_in_report"]
 
 
 def saved(place: Destination, model: Any, account: Account | None, **context: Any) -> None:
@@ -39,6 +40,23 @@ def saved(place: Destination, model: Any, account: Account | None, **context: An
         if isinstance(error, OSError):
             raise ModelFolderError(f"{place.target} cannot be written: {error.strerror}.") from None
         raise
+
+
+def shown_in_report(
+    folder: Path, model: Any, account: Account | None, found: Evaluation, **context: Any
+) -> bool:
+    """Put an evaluation into the report of a model that is saved; the folder is replaced whole."""
+    from dpadapt.modelfolder import ModelFolderError, open_destination
+    from dpadapt.report import ReportContext
+
+    try:
+        state = None if account is None else account.ledger.dataset(account.name)
+        about = ReportContext(ledger=state, evaluation=found.to_dict(), **context)
+        with open_destination(folder, force=True) as place:
+            place.write(model, context=about)
+    except (OSError, ModelFolderError):
+        return False
+    return True
 
 
 def _kept(model: Any) -> str:

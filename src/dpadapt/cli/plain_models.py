@@ -72,8 +72,10 @@ def plain_model(model: Any) -> PlainModel:
     fitted = getattr(model, "estimator_", model)
     if not isinstance(fitted, (LinearClassifier, LinearRegressor)):
         raise TableError(
-            f"a {type(fitted).__name__} is not linear, and cannot be written as coefficients. Fit "
-            "with --estimator ReweightingRegressor or ReweightingClassifier to export."
+            f"this {type(fitted).__name__} is not linear (trees, curves or cut columns are in "
+            "it), and cannot be written as coefficients. Serve it with dpadapt predict or "
+            "dpadapt.load_model, which need no private row; or fit with --estimator "
+            "ReweightingRegressor or ReweightingClassifier, which costs privacy again."
         )
     weights = np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64))
     constants = np.ravel(np.asarray(fitted.intercept_, dtype=np.float64))

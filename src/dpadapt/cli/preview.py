@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .both_files import public_form
+from .columns import Asked, choose_columns
 from .formats import given_form
 from .options import Decimal, Encoding, Separator, takes
 from .outputs import refuse_out, write_whole
 from .screens import console, numbers_table, plain_errors, say, say_note
-from .tables import TableError, read_table
-from .task import Task
+from .tables import TableError, read_public
+from .task import Task, labels_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +47,12 @@ class Question:
     delta: Annotated[float, typer.Option(help="As you will give it to fit.")] = 1e-6
     groups: Annotated[
         str | None, typer.Option(help="Public column that says who belongs together; no feature.")
+    ] = None
+    columns: Annotated[
+        list[str] | None, typer.Option(help="Use these columns only, as in fit: a,b,c.")
+    ] = None
+    drop: Annotated[
+        list[str] | None, typer.Option(help="Leave these columns out, as in fit: a,b,c.")
     ] = None
     target: Annotated[
         str | None, typer.Option(help="Solve for an error (0.2) or a share of the gap (50%).")
@@ -85,7 +92,7 @@ def preview(asked: Question) -> None:
             refuse_out(asked.out / each, asked.public)
     target = None if asked.target is None else Target.of(asked.target)
     epsilons = [*(asked.epsilon or ()), *(asked.more or ())] or [0.25, 0.5, 1.0, 2.0, 4.0]
-    X, y, groups = _public(asked)
+    X, y, groups, task = _public(asked)
     if asked.out is not None:
         asked.out.mkdir(parents=True, exist_ok=True)
     say("public", f"{asked.public}: {len(X):,} rows, {X.shape[1]} columns, labelled")
@@ -98,7 +105,7 @@ def preview(asked: Question) -> None:
             delta=asked.delta,
             groups=groups,
             gap=asked.gap,
-            task=asked.task.value,
+            task=task.value,
             progress=lambda done, total, name: status.update(
                 f"rehearsing: {name} ({done + 1} of {total})"
             ),
@@ -111,33 +118,35 @@ def preview(asked: Question) -> None:
         say("wrote", f"{asked.out}: preview.json, preview.csv, preview.png")
 
 
-def _public(asked: Question) -> tuple[pd.DataFrame, Any, Any]:
-    """Features, labels and groups; rows without a label are left out, and told."""
+def _public(asked: Question) -> tuple[pd.DataFrame, Any, Any, Task]:
+    """Features, labels, groups and task, chosen as fit chooses them; what is left out is told."""
     said = given_form(asked.sep, asked.decimal, asked.encoding)
-    table = read_table(asked.public, public_form(asked.public, said))
-    for option, name in (("--label", asked.label), ("--groups", asked.groups)):
-        if name is not None and name not in table.columns:
-            listed = ", ".join(map(str, table.columns))
-            raise TableError(f"{asked.public} has no column {name!r} for {option}; has: {listed}.")
-    known = table[asked.label].notna()
+    features, label = read_public(asked.public, asked.label, public_form(asked.public, said))
+    if asked.groups is not None and asked.groups not in features.columns:
+        listed = ", ".join(map(str, features.columns))
+        raise TableError(
+            f"{asked.public} has no column {asked.groups!r} for --groups; has: {listed}."
+        )
+    known = label.notna()
     if not known.all():
         say_note(f"{int((~known).sum()):,} public rows have no label and are left out.")
-    table = table[known]
-    features = table.drop(columns=[asked.label, *([asked.groups] if asked.groups else [])])
+        features, label = features[known], label[known]
     if features.empty:
-        raise TableError(f"{asked.public} has no labelled rows, or no column besides the label.")
-    groups = None if asked.groups is None else table[asked.groups].astype(str).to_numpy()
-    return features, table[asked.label].to_numpy(), groups
+        raise TableError(f"{asked.public} has no labelled rows.")
+    labels, task = labels_of(label, asked.task)
+    columns = Asked(columns=asked.columns, drop=asked.drop, groups=asked.groups)
+    chosen = choose_columns(features, columns, asked.label)
+    return features[list(chosen.names)], labels, chosen.groups, task
 
 
 def _show(view: Preview, target: Target | None) -> None:
     short = view.measure.replace("mean squared error", "error (MSE)")
-    heads = (short, "eight of ten", "gap closed", "pays from a gap of", "worse than public")
+    heads = (short, "eight of ten", "gap\nclosed", "pays from\na gap of", "worse than\npublic")
     lines = [
         (
             f"{line.epsilon:g}",
             f"{line.error:.4g}",
-            f"{line.low:.4g} to {line.high:.4g}",
+            f"{line.low:.4g}..{line.high:.4g}",
             _percent(line.share),
             f"{max(line.cost, 0.0):.1%}",
             _percent(line.worse),

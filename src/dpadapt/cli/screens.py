@@ -181,10 +181,8 @@ def results_table(name: str, summary: pd.DataFrame) -> Table:
 
 
 def numbers_table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Lines of short texts under their heads."""
-    table = _table(heads[0], ())
-    for head in heads[1:]:
-        table.add_column(head, justify="right", overflow="fold")
+    """Lines of short texts, none of which is broken, under their heads."""
+    table = _table(heads[0], heads[1:])
     table.title = _text(title, "bold")
     for row in rows:
         table.add_row(*map(_text, row))

@@ -19,7 +19,7 @@ from .trust import trust_in_words
 __all__ = ["preview"]
 
 _MOST_PUBLIC = 3000  # rows of a rehearsal: more would take long and change little
-_DRAWS = 2
+_ROUNDS = 3  # of each sub-population, with other test rows and other noise
 _MEASURES = {True: "error rate", False: "mean squared error"}
 
 
@@ -102,9 +102,14 @@ def preview(
         if progress is not None:
             progress(place, len(parts), part.name)
         stage = Stage(table, labels, reader, part, rows, delta, classes, seed=place)
-        found += stage.rehearse(sorted(set(map(float, epsilons))), _DRAWS)
+        found += stage.rehearse(sorted(set(map(float, epsilons))), _ROUNDS)
     notes = trust_in_words(
-        found, rows, grouped=groups is not None, left_out=left_out, expected_gap=gap
+        found,
+        rows,
+        grouped=groups is not None,
+        left_out=left_out,
+        expected_gap=gap,
+        classes=classes is not None,
     )
     return Preview(rows, delta, _MEASURES[classes is not None], tuple(found), notes, gap)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Line", "Preview", "Target"]
+__all__ = ["Line", "Preview", "Target", "mean_of", "seen_gap"]
 
 _BAND = (0.1, 0.9)
 _NO_GAP = 0.02  # of the public error: less is no gap that a rehearsal could see
@@ -93,6 +94,35 @@ class Target:
         return f"{self.value:.0%} of the gap" if self.share else f"an error of {self.value:.4g}"
 
 
+def mean_of(rehearsals: Sequence[Rehearsal], name: str) -> float:
+    """Mean of an error, sub-populations by the number of their rows: small ones are mostly chance.
+
+    Examples
+    --------
+    >>> found = [Rehearsal("a", 90, 1.0, 0.1, 0.4, 0.2), Rehearsal("b", 10, 1.0, 0.3, 0.4, 0.2)]
+    >>> round(mean_of(found, "error"), 2)
+    0.12
+    """
+    rows = [each.rows for each in rehearsals]
+    return float(np.average([getattr(each, name) for each in rehearsals], weights=rows))
+
+
+def seen_gap(rehearsals: Sequence[Rehearsal]) -> float:
+    """Part of the public error that no privacy at all took away.
+
+    Examples
+    --------
+    >>> seen_gap([Rehearsal("a", 90, 1.0, 0.1, 0.4, 0.2)])
+    0.5
+    """
+    return 1 - _ratio(rehearsals, "best")
+
+
+def _ratio(rehearsals: Sequence[Rehearsal], name: str) -> float:
+    public = mean_of(rehearsals, "public")
+    return mean_of(rehearsals, name) / public if public > 0 else 1.0
+
+
 @dataclass(frozen=True)
 class Preview:
     """What budgets would buy, from rehearsals on public rows alone.
@@ -133,13 +163,13 @@ class Preview:
 
     @property
     def public_error(self) -> float:
-        """Mean error of public data alone."""
-        return float(np.mean([each.public for each in self.rehearsals]))
+        """Mean error of public data alone, sub-populations by their rows."""
+        return mean_of(self.rehearsals, "public")
 
     @property
     def seen_gap(self) -> float:
         """Part of the public error that no privacy at all took away in the rehearsals."""
-        return 1 - float(np.mean([each.best_ratio for each in self.rehearsals]))
+        return seen_gap(self.rehearsals)
 
     @property
     def gap(self) -> float:
@@ -163,26 +193,26 @@ class Preview:
         More budget does no harm to whoever may spend less, so that what rises with epsilon is
         chance, and neighbours are averaged until nothing rises.
         """
-        ratios = [self._ratios(epsilon) for epsilon in self.epsilons]
+        moved = self.seen_gap - self.gap
+        its = [
+            [each for each in self.rehearsals if each.epsilon == epsilon]
+            for epsilon in self.epsilons
+        ]
+        ratios = [np.array([each.ratio for each in some]) + moved for some in its]
         courses = [
             isotonic_regression(course, increasing=False)
             for course in (
-                [each.mean() for each in ratios],
+                [_ratio(some, "error") + moved for some in its],
                 *([np.quantile(each, end) for each in ratios] for end in _BAND),
             )
         ]
         worse = [float(np.mean(each > 1)) for each in ratios]
         return tuple(
-            self._line(epsilon, float(middle), float(low), float(high), often)
+            self._line(epsilon, middle, min(low, middle), max(high, middle), often)
             for epsilon, middle, low, high, often in zip(
-                self.epsilons, *courses, worse, strict=True
+                self.epsilons, *(map(float, each) for each in courses), worse, strict=True
             )
         )
-
-    def _ratios(self, epsilon: float) -> NDArray[np.float64]:
-        """Errors over the public error, with the gap that is reckoned with."""
-        rehearsed = [each.ratio for each in self.rehearsals if each.epsilon == epsilon]
-        return np.array(rehearsed) + self.seen_gap - self.gap
 
     def _line(self, epsilon: float, middle: float, low: float, high: float, worse: float) -> Line:
         error, gap = self.public_error, self.gap if self.gap >= _NO_GAP else math.nan

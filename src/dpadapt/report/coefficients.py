@@ -182,4 +182,16 @@ def _names(model: Any, count: int) -> list[str]:
         names = getattr(model, "feature_names_in_", None)
     if names is None or len(names) != count:
         return [f"feature {i + 1}" for i in range(count)]
-    return [str(name) for name in names]
+    return [_plain(str(name)) for name in names]
+
+
+def _plain(name: str) -> str:
+    """Name of a feature as people would say it.
+
+    Examples
+    --------
+    >>> _plain("town_infrequent_sklearn"), _plain("town_A")
+    ('other levels of town', 'town_A')
+    """
+    column = name.removesuffix("_infrequent_sklearn")
+    return name if column == name else f"other levels of {column}"

@@ -77,6 +77,7 @@ def _evidence(filed: dict[str, Any]) -> Iterator[str]:
     else:
         heads = ("measure", "model", "baseline", "difference")
         yield from _table(heads, measured_rows(filed["evaluation"]))
+        yield from (f"\n{_safe(each)}" for each in filed["evaluation"].get("caveats", ()))
     yield "\n## Adversarial test\n"
     audit = filed["audit"]
     yield f"{BLANK} (none was made)" if audit is None else _safe(_audit_words(audit))

@@ -51,6 +51,8 @@ class ReportContext:
         What the two samples are called.
     label : str
         The name of the label.
+    public_rows : int, optional
+        How many there were, for models that do not know it themselves.
     ledger : Dataset, optional
         State of the ledger's data set, from :meth:`dpadapt.privacy.Ledger.dataset`.
     results : DataFrame, optional
@@ -78,6 +80,7 @@ class ReportContext:
     public_name: str = "public rows"
     private_name: str = "private rows"
     label: str = ""
+    public_rows: int | None = None
     ledger: Dataset | None = None
     results: pd.DataFrame | None = None
     reference: str = ""
@@ -165,6 +168,8 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "written": datetime.now(UTC).strftime("%d %B %Y, %H:%M UTC"),
         "method": type(estimator).__name__,
         "told": told,
+        "sentences": getattr(estimator, "explain_", ()),
+        "public_rows": context.public_rows if told.public_rows is None else told.public_rows,
         "shown": shown,
         "rows": _rows(guarantee),
         "counted": wording.counted(guarantee.relation) if events else "private rows",

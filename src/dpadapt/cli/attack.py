@@ -1,0 +1,161 @@
+"""Attacks of ``dpadapt audit``: neighbours of a table, replays, the worst pair told apart."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+
+from dpadapt.audit import replay
+from dpadapt.audit.many_runs import many_runs_audit
+from dpadapt.audit.result import AuditResult
+from dpadapt.privacy import Private
+
+from . import screens
+from .model import is_auto, table_model
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    Pair = tuple[pd.DataFrame, pd.DataFrame]
+
+__all__ = ["Target", "bar", "run_attack"]
+
+_EXTREME = 1e6  # beyond every radius: such a row is shortened to its bound
+_MOST_PAIRS = 24
+_ODD = (1e308, float("nan"), float("inf"), -0.0, 5e-324, None, "text", True)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A fit to attack, and public rows for both of its sides.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted; it is copied for each fit.
+    rows : DataFrame
+        Public rows: every second one plays a private one.
+    labels : ndarray
+        Of all rows.
+    degree : {1, 2}
+    """
+
+    estimator: Any
+    rows: pd.DataFrame
+    labels: Any
+    degree: int = 1
+
+    @property
+    def played(self) -> pd.DataFrame:
+        """Rows that play the private ones; the last column is their label."""
+        played = self.rows.iloc[1::2].reset_index(drop=True)
+        return played.assign(**{_label(played): self.labels[1::2]})
+
+    def fit(self) -> Callable[[pd.DataFrame], Any]:
+        """Return what fits a new model to rows that play the private ones."""
+        public, labels = self.rows.iloc[::2], self.labels[::2]
+        estimator = self.estimator
+        if is_auto(estimator):  # the public side is the same in all fits
+            from dpadapt.preview.rehearsal import with_facts
+
+            facts = estimator.public_facts(public, labels)
+            estimator = with_facts(type(estimator), facts)(**estimator.get_params())
+        reads_labels = getattr(estimator, "_reads_labels", True)
+
+        def fit(rows: pd.DataFrame) -> Any:
+            X, y = rows.iloc[:, :-1], list(rows.iloc[:, -1])
+            private = Private(X, y) if reads_labels else Private(X)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model = table_model(public, clone(estimator), degree=self.degree)
+                return model.fit(public, labels, private=private)
+
+        return fit
+
+
+def run_attack(target: Target, *, runs: int, seed: int) -> AuditResult:
+    """Replay a fit on neighbours, and tell the worst pair apart."""
+    played, fit = target.played, target.fit()
+    classes = np.unique(target.labels) if is_classifier(target.estimator) else None
+    pairs = list(_pairs(played, np.random.default_rng(seed), classes))
+    found = []
+    with bar() as shown:
+        task = shown.add_task("replay", total=len(pairs))
+        for number, pair in enumerate(pairs):
+            found.append(replay(fit, *pair, seed=seed))
+            shown.update(task, completed=number + 1)
+        if refused := next((each.refused for each in found if each.refused), None):
+            raise ValueError(refused)
+        worst = int(np.argmax([each.largest for each in found]))
+        task = shown.add_task("attack", total=runs)
+        bound = many_runs_audit(
+            fit,
+            *pairs[worst],
+            runs=runs,
+            seed=seed,
+            progress=lambda done, _: shown.update(task, completed=done),
+        )
+    return AuditResult(
+        type(target.estimator).__name__,
+        bound.claimed,
+        bound.epsilon,
+        bound.delta,
+        bound.confidence,
+        bound.method,
+        bound.right,
+        bound.guesses,
+        len(pairs),
+        sum(len(each.moved) for each in found),
+        max(each.largest for each in found),
+        next((each.diverged for each in found if each.diverged), ""),
+        f"{len(played)} public rows that played the private ones",
+    )
+
+
+def _label(rows: pd.DataFrame) -> str:
+    """Name for the labels that no column has."""
+    name = "label"
+    while name in rows.columns:
+        name += "_"
+    return name
+
+
+def _pairs(rows: pd.DataFrame, rng: np.random.Generator, classes: Any) -> Iterator[Pair]:
+    """Neighbours: one row far out in one direction or in another, and cells of every kind.
+
+    The label goes with them: another class, or a number far out on either side.
+    """
+    label = rows.columns[-1]
+    ends = (_EXTREME, -_EXTREME) if classes is None else (classes[0], classes[-1])
+    numbers = [name for name in rows.columns[:-1] if rows[name].dtype.kind in "biuf"]
+    where = int(rng.integers(len(rows)))
+    directions = [(a, b) for i, a in enumerate(numbers) for b in numbers[i:]]
+    chosen = rng.permutation(len(directions))[:_MOST_PAIRS]
+    for place, (a, b) in enumerate(directions[int(i)] for i in chosen):
+        one = {a: _EXTREME, b: _EXTREME, label: ends[0]}
+        other = {a: _EXTREME, b: -_EXTREME} if a != b else {a: 0.0}
+        yield _changed(rows, where, one), _changed(rows, where, {**other, label: ends[place % 2]})
+    yield _changed(rows, where, {label: ends[0]}), _changed(rows, where, {label: ends[1]})
+    for cell in _ODD:
+        name = rows.columns[int(rng.integers(rows.shape[1]))]
+        yield rows.astype(object), _changed(rows, where, {name: cell})
+
+
+def _changed(rows: pd.DataFrame, where: int, cells: dict[Any, Any]) -> pd.DataFrame:
+    out = rows.astype(object)
+    for name, cell in cells.items():
+        out.at[where, name] = cell
+    return out
+
+
+def bar() -> Any:
+    """Progress on the error stream, gone when it is done."""
+    from rich.progress import BarColumn, Progress, TimeElapsedColumn
+
+    columns = ("{task.description}", BarColumn(bar_width=20), TimeElapsedColumn())
+    return Progress(*columns, console=screens.console(stderr=True), transient=True)
