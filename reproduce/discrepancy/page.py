@@ -7,7 +7,8 @@ from functools import partial
 from reproduce.page import Experiment, Paper
 
 from .crossover import crossover_findings, draw_crossover, run_crossover
-from .figures_1_and_2 import draw_figure, figure_findings, run_figures, summarise_figure
+from .curves import draw_figure, figure_findings, summarise_figure
+from .figures_1_and_2 import run_figures
 from .methods import RADIUS, RIDGE, TEST_ROWS
 from .style import summarise
 from .wind_and_gas import draw_errors, real_findings, run_gas, run_wind

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import panels
-from reproduce.style import ALARM, GREEN, mean_and_spread
+from reproduce.style import ALARM, GREEN, budget_colours, mean_and_spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,6 @@ FIGURE_3 = (
     *("public only", "PCnvxAdap, alpha 1", "private DM as printed", "private DM, ours", "dpadapt"),
     *_LIMITS[:2],
 )
-_COLOURS = ("#440154", "#31688e", "#1f9e89", "#6ab82f", "#d9a400")  # from small epsilon to large
 _METHODS: Mapping[str, dict[str, Any]] = {
     "public only": {"color": GREY, "ls": ":"},
     "PCnvxAdap as printed": {"color": ORANGE, "ls": "-", "marker": "o"},
@@ -118,7 +117,7 @@ def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str]) -> Figure:
     for axes, method in zip(grid.flat, methods, strict=True):
         part = shown[shown["method"] == method]
         budgets = sorted(set(part["epsilon"]))
-        for epsilon, colour in zip(budgets, _spaced(len(budgets)), strict=True):
+        for epsilon, colour in zip(budgets, budget_colours(len(budgets)), strict=True):
             lines = part[part["epsilon"] == epsilon]
             _curve(axes, lines, f"ε = {epsilon:g}", color=colour, marker="o", ls="-")
         for other in ("public only", *_LIMITS):
@@ -286,8 +285,3 @@ def _legend(figure: Figure, grid: Any, table: pd.DataFrame) -> None:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
     figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=5, frameon=False)
-
-
-def _spaced(count: int) -> list[str]:
-    places = np.linspace(0, len(_COLOURS) - 1, max(count, 2)).round().astype(int)
-    return [_COLOURS[place] for place in places[:count]]

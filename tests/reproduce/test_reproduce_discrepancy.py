@@ -11,7 +11,8 @@ from paper_command import call, needs_data
 from reproduce.data.files import MissingDataError, data_file
 from reproduce.data.shifted import load_gas, load_wind
 from reproduce.discrepancy.crossover import crossover_findings
-from reproduce.discrepancy.figures_1_and_2 import best_mu, run_cell
+from reproduce.discrepancy.curves import best_mu
+from reproduce.discrepancy.figures_1_and_2 import run_cell
 from reproduce.discrepancy.methods import ORACLE_METHODS, Cell
 from reproduce.discrepancy.page import PAPER
 from reproduce.discrepancy.wind_and_gas import principal_components, real_findings
