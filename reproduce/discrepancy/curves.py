@@ -184,8 +184,8 @@ def _panel(axes: Axes, shown: pd.DataFrame, method: str, oracles: tuple[str, ...
     set_title(axes, f"{method} (ours)" if method.startswith("moments") else method)
     if method.endswith("printed") and len(part):
         true = part.groupby("epsilon")["true_epsilon"].max()
-        given = ", ".join(f"{true[epsilon]:.2g} for {epsilon:g}" for epsilon in true.index)
-        axes.text(0.02, 0.98, f"true ε: {given}", transform=axes.transAxes, va="top", fontsize=8)
+        given = ", ".join(f"{value:.2g}" for value in true)
+        axes.text(0.03, 0.97, f"true ε: {given}", transform=axes.transAxes, va="top", fontsize=9)
 
 
 def _curve(axes: Axes, lines: pd.DataFrame, label: str, **style: Any) -> None:

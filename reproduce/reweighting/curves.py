@@ -41,6 +41,7 @@ _METHODS: Mapping[str, dict[str, Any]] = {
     "CnvxAdap, tuned": {"color": INK, "ls": ":"},
     "NCnvxAdap": {"color": INK, "ls": "--"},
 }
+_MOST_DRAWN = 100.0  # epsilon
 _NOTES = {
     "Gas": "Gas, not the paper's target: batch 6 instead of batch 7.",
     "Adult": "Adult: men are public, women private; columns and sizes are our choice.",
@@ -70,7 +71,7 @@ def summarise_curves(
     """
     import pandas as pd
 
-    shown, digits = _valued(table), 4 if table["dataset"].iloc[0] == "Gas" else 2
+    shown, digits = _drawn(table), 4 if table["dataset"].iloc[0] == "Gas" else 2
     shown = shown[shown["method"].isin(methods)]
     lines = []
     for n in sorted(set(shown["n"])):
@@ -112,7 +113,7 @@ def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str]) -> Figure:
     >>> len(figure.axes)
     2
     """
-    shown = _valued(table)
+    shown = _drawn(table)
     figure, grid = panels(11, 4.9, 1, 2)
     for axes, method in zip(grid.flat, methods, strict=True):
         part = shown[shown["method"] == method]
@@ -139,7 +140,7 @@ def draw_by_method(table: pd.DataFrame) -> Figure:
     >>> len(draw_by_method(pd.DataFrame([line | {"method": "noisy SGD"}])).axes)
     1
     """
-    shown = _valued(table)
+    shown = _drawn(table)
     budgets = sorted(set(shown.loc[shown["method"] == "noisy SGD", "epsilon"]))
     columns = min(3, len(budgets))
     rows = -(-len(budgets) // columns)
@@ -170,7 +171,7 @@ def draw_figure_3(table: pd.DataFrame) -> Figure:
     >>> len(draw_figure_3(pd.DataFrame([line | {"method": "private DM, ours"}])).axes)
     1
     """
-    shown = _valued(table)
+    shown = _drawn(table)
     free = ("public only", *_LIMITS)
     shown = shown[(shown["epsilon"] == 15) | shown["method"].isin(free)]
     figure, grid = panels(8, 4.8, 1, 1)
@@ -195,7 +196,7 @@ def curve_findings(table: pd.DataFrame, *, methods: tuple[str, ...], epsilon: fl
     >>> curve_findings(table, methods=("dpadapt",), epsilon=1.0)
     ['At n = 9, epsilon 1: dpadapt 0.5000.']
     """
-    shown = _valued(table)
+    shown = _drawn(table)
     shown = shown[shown["method"].isin(methods)]
     unit, digits = ("", 4) if table["dataset"].iloc[0] == "Gas" else ("%", 2)
     sentences = []
@@ -218,6 +219,12 @@ def _valued(table: pd.DataFrame) -> pd.DataFrame:
     """Mean squared error for Gas, accuracy in percent for Adult."""
     gas = table["dataset"].iloc[0] == "Gas"
     return table.assign(value=table["error"] if gas else 100 * (1 - table["error"]))
+
+
+def _drawn(table: pd.DataFrame) -> pd.DataFrame:
+    """Without the one budget that shows what is left when noise is not."""
+    shown = _valued(table)
+    return shown[(shown["epsilon"] <= _MOST_DRAWN) | np.isinf(shown["epsilon"])]
 
 
 def _claimed(method: str) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -13,12 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from dpadapt import Private, ReweightingClassifier
-from dpadapt.datasets import load_wages, wage_features
 from dpadapt.privacy import Cleaning
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
 from dpadapt.reweighting.known_noise_course import PublicProblem
 from dpadapt.reweighting.known_noise_whole import choose_whole
 from dpadapt.reweighting.queries import RowGradient
+from real_tables import class_tables, halves
 
 
 def public(m=300, d=3, seed=0):
@@ -82,45 +80,21 @@ def test_it_is_taken_where_the_budget_is_large():
     assert solver.course(3000, 1e4, 1e-6).reach > 1
 
 
-def class_tables():
-    """Public and private rows of five real shifts, two of them with three classes."""
-    wages = load_wages().sample(9000, random_state=0)
-    X, pay = wage_features().fit_transform(wages), np.log(wages["earnings"].to_numpy())
-    cuts = {
-        "women": wages["gender"] == "female",
-        "the young": wages["age"] < 32,
-        "the South": wages["region"] == "South",
-        "the long at school": wages["education"] > 15,
-    }
-    for (name, cut), parts in itertools.product(cuts.items(), (2, 3)):
-        if parts == 3 and name != "women":
-            continue
-        y = np.digitize(pay, np.quantile(pay, np.arange(1, parts) / parts))
-        private = cut.to_numpy()
-        yield f"{parts} classes of {name}", X[~private], y[~private], X[private], y[private]
-
-
-CLASS_TABLES = {name: rest for name, *rest in class_tables()}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CLASS_TABLES)
+@pytest.mark.parametrize("name", class_tables())
 def test_the_default_converges_to_the_logistic_regression_of_the_private_rows(name):
     """At epsilon 1e4 the loss is within 2 %, the share of errors within a point.
 
     The clipped descent alone stays at the public model on wages of women, which is wrong for 42 %
     of them where a logistic regression is for 29 %.
     """
-    X, y, T, t = CLASS_TABLES[name]
-    order = np.random.default_rng(0).permutation(len(T))
-    train, test = order[: int(0.7 * len(T))], order[int(0.7 * len(T)) :]
+    (X, y, T, t), (T_test, t_test) = halves(class_tables()[name])
     model = ReweightingClassifier(epsilon=1e4, delta=1e-6, noise="seeded", random_state=0)
-    model.fit(X, y, private=Private(T[train], t[train]))
-    limit = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
-    limit.fit(T[train], t[train])
-    ours, best = (log_loss(t[test], each.predict_proba(T[test])) for each in (model, limit))
+    model.fit(X, y, private=Private(T, t))
+    limit = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)).fit(T, t)
+    ours, best = (log_loss(t_test, each.predict_proba(T_test)) for each in (model, limit))
     assert ours <= 1.02 * best
-    assert model.score(T[test], t[test]) >= limit.score(T[test], t[test]) - 0.01
+    assert model.score(T_test, t_test) >= limit.score(T_test, t_test) - 0.01
 
 
 @pytest.mark.slow
@@ -128,14 +102,12 @@ def test_a_small_sample_gains_from_the_public_model_at_every_budget():
     """Of breast cancer there are 198 private rows: never worse than the public model."""
     X, y = load_breast_cancer(return_X_y=True)
     private = X[:, 1] > np.median(X[:, 1])
-    T, t = X[private], y[private]
-    order = np.random.default_rng(0).permutation(len(T))
-    train, test = order[:198], order[198:]
+    whole = X[~private], y[~private], X[private], y[private]
+    (X, y, T, t), test = halves(whole)
     scores = [
         ReweightingClassifier(epsilon=epsilon, delta=1e-6, noise="seeded", random_state=0)
-        .fit(X[~private], y[~private], private=Private(T[train], t[train]))
-        .score(T[test], t[test])
+        .fit(X, y, private=Private(T, t))
+        .score(*test)
         for epsilon in (4.0, 100.0, 1e4, 1e6)
     ]
-    alone = ReweightingClassifier(epsilon=1.0, delta=1e-6).fit(X[~private], y[~private])
-    assert min(scores) >= alone.score(T[test], t[test])
+    assert min(scores) >= ReweightingClassifier(epsilon=1.0, delta=1e-6).fit(X, y).score(*test)
