@@ -142,7 +142,7 @@ def draw_by_method(table: pd.DataFrame) -> Figure:
     """
     shown = _drawn(table)
     budgets = sorted(set(shown.loc[shown["method"] == "noisy SGD", "epsilon"]))
-    columns = min(3, len(budgets))
+    columns = 2 if len(budgets) == 4 else min(3, len(budgets))
     rows = -(-len(budgets) // columns)
     figure, grid = panels(1 + 3.5 * columns, 1.2 + 3.1 * rows, rows, columns)
     for axes, epsilon in zip(grid.flat, budgets, strict=False):
