@@ -106,10 +106,11 @@ def summarise_figure(table: pd.DataFrame, column: str) -> pd.DataFrame:
     digits, unit = _DIGITS[column], _UNITS[column]
     found = best_mu(table, column)
     lines = []
-    for (n, epsilon), cell in found.groupby(["n", "epsilon"]):
+    limits = {_limit(each): each for each in _COLUMNS[column] if ", tight" not in each}
+    for (n, given), cell in found.groupby(["n", "epsilon"]):
+        epsilon = float(str(given))
         free = math.isinf(epsilon)
-        names = {_limit(each): each for each in _COLUMNS[column]} if free else None
-        part = cell.assign(method=cell["method"].map(names)) if names else cell
+        part = cell.assign(method=cell["method"].map(limits)) if free else cell
         values = part.groupby("method")[column]
         line: dict[str, Any] = {"n": n, "epsilon": "infinity" if free else f"{epsilon:g}"}
         for method in _COLUMNS[column]:
