@@ -118,15 +118,18 @@ def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str]) -> Figure:
     for axes, method in zip(grid.flat, methods, strict=True):
         part = shown[shown["method"] == method]
         budgets = sorted(set(part["epsilon"]))
-        for epsilon, colour in zip(budgets, budget_colours(len(budgets)), strict=True):
+        for place, (epsilon, colour) in enumerate(
+            zip(budgets, budget_colours(len(budgets)), strict=True)
+        ):
             lines = part[part["epsilon"] == epsilon]
-            _curve(axes, lines, f"ε = {epsilon:g}", color=colour, marker="o", ls="-")
+            style = {"color": colour, "marker": "o", "ls": "-"}
+            _curve(axes, lines, f"ε = {epsilon:g}", place=place, **style)
         for other in ("public only", *_LIMITS):
             _curve(axes, shown[shown["method"] == other], other, **_METHODS.get(other, {}))
         _finish(axes, table)
         set_title(axes, f"{method}, {_DELTAS.get(method, 'δ = 0.01')}")
     _share_limits(grid)
-    _legend(figure, grid, table)
+    _legend(figure, grid, table, columns=4)
     return figure
 
 
@@ -181,7 +184,7 @@ def draw_figure_3(table: pd.DataFrame) -> Figure:
         _curve(axes, shown[shown["method"] == method], label, **_METHODS[method])
     _finish(axes, table)
     _share_limits(grid)
-    _legend(figure, grid, table)
+    _legend(figure, grid, table, columns=3)
     return figure
 
 
@@ -232,18 +235,23 @@ def _claimed(method: str) -> bool:
     return any(word in method for word in ("printed", "SGD", "alpha 1"))
 
 
-def _curve(axes: Axes, lines: pd.DataFrame, label: str, **style: Any) -> None:
-    """Mean over splits with a band of one standard deviation."""
+def _curve(
+    axes: Axes, lines: pd.DataFrame, label: str, place: int | None = None, **style: Any
+) -> None:
+    """Mean over splits with a band of one standard deviation, or with bars side by side."""
     if not len(lines):
         return
     groups = lines.groupby("n")["value"]
     mean, spread = groups.mean(), groups.std().fillna(0)
-    axes.plot(mean.index, mean, label=label, ms=4.5, lw=1.8, **style)
-    low = np.maximum(mean - spread, mean / 3)  # a logarithmic axis has no zero
-    axes.fill_between(
-        mean.index.to_numpy(dtype=float), low, mean + spread, color=style.get("color"), alpha=0.08,
-        lw=0,
-    )  # fmt: skip
+    n = mean.index.to_numpy(dtype=float)
+    if place is not None:
+        low = np.minimum(spread, 2 / 3 * mean)  # a logarithmic axis has no zero
+        bars = {"yerr": [low, spread], "capsize": 2, "elinewidth": 1}
+        axes.errorbar(n * 1.03**place, mean, label=label, ms=4.5, lw=1.8, **bars, **style)
+        return
+    axes.plot(n, mean, label=label, ms=4.5, lw=1.8, **style)
+    low = np.maximum(mean - spread, mean / 3)
+    axes.fill_between(n, low, mean + spread, color=style.get("color"), alpha=0.08, lw=0)
 
 
 def _finish(axes: Axes, table: pd.DataFrame) -> None:
@@ -279,7 +287,7 @@ def _share_limits(grid: Any) -> None:
         axes.set_ylim(low, high)
 
 
-def _legend(figure: Figure, grid: Any, table: pd.DataFrame) -> None:
+def _legend(figure: Figure, grid: Any, table: pd.DataFrame, columns: int = 5) -> None:
     copied = table.loc[table["copies"] > 1, "copies"]
     drawn, colour = "No person is drawn twice.", GREY
     if len(copied):
@@ -291,4 +299,6 @@ def _legend(figure: Figure, grid: Any, table: pd.DataFrame) -> None:
     for axes in grid.flat:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=5, frameon=False)
+    figure.legend(
+        found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
+    )

@@ -200,24 +200,35 @@ PAPER = Paper(
         ),
     ],
     verdicts={
-        "table-1": "holds in part: CnvxAdap is below target only on all four sets (0.94 to "
-        "0.995), as published; on Gas, whose target is another batch, KMM and DM have"
-        " 14.8 and 10.6 times its error where 0.44 and 0.38 are published.",
-        "table-3": "fails here: PCnvxAdap as printed (100 steps) has 1.08 and 1.01 at epsilon 4 "
-        "and 10, DM 0.69 and always saying 0 has 1.",
-        "table-4": "holds in part: NCnvxAdap is above KMM on all three sets (92.0, 79.2, 89.0 "
-        "against 91.2, 78.7, 51.7); on German source only is best (81.7).",
-        "1": "fails here: at n = 1,300, epsilon 15 the printed algorithm has 0.074 after "
-        "100 steps and 0.110 after the 10,000 that Theorem 2's T is cut to (one "
-        "split); without noise it reaches 0.048 and 0.043 (two splits), and a tuned "
-        "solver of the same objective 0.0012.",
-        "2": "holds in part: at n = 1,300, epsilon 15 the printed algorithm (100 steps) is"
-        " below noisy SGD, with Theorem 2's T it is not (0.110 against 0.089, one "
-        "split).",
-        "3": "fails here: alpha = 1 with 10,000 steps has 0.048 and 0.043 on two splits, "
-        "private DM as printed (Algorithm 2 of paper 000) 0.022 and 0.014, public "
-        "data alone 0.017 and 0.013.",
-        "4": "holds: at n = 10,000, epsilon 1 PNCnvxAdap as printed has 91.45 %, NCnvxAdap"
-        " 92.03 %; at n = 500 it has 79.8 %.",
+        "table-1": "holds in part: CnvxAdap, tuned on validation rows, is below target only or "
+        "level with it on all four sets (0.94 to 1.002), as published; the printed "
+        "steps without noise reach 2.07 (Wind), 1.53 (Airline), 29.83 (Gas), 1.02 "
+        "(News); on Gas, whose target is another batch, KMM and DM have 15.0 and 10.4 "
+        "times its error where 0.44 and 0.38 are published.",
+        "table-3": "fails here: PCnvxAdap as printed has 1.24 and 1.16 at epsilon 4 and 10 with "
+        "Theorem 2's T, above DM (0.69) on 12 of 12 pairs even at epsilon 10, and on "
+        "average above always saying 0 (1); without noise the same steps reach 0.87. "
+        "That CnvxAdap without privacy is below DM on every pair holds for the tuned "
+        "one on 11 of 12.",
+        "table-4": "holds in part: NCnvxAdap has 92.3, 78.6, 88.0 on Adult, German, Accent, KMM "
+        "91.5, 78.2, 53.3, source only 91.7, 81.6, 59.3, target only 92.3, 78.8, 88.0: "
+        "it is above KMM on 3 of 3 sets, and below none of the others on 2.",
+        "1": "holds in part: as epsilon grows the printed algorithm comes down to its own "
+        "limit (0.319, 0.0886 and 0.0465 at epsilon 1, 15 and 1,000,000, 0.0465 without "
+        "noise, n = 1,300), and with n at epsilon 15 (from 0.503 at n = 150); at "
+        "epsilon 15 and this n it is not close to it yet, and public data alone have "
+        "0.0154.",
+        "2": "holds in part: at n = 1,300, epsilon 15 the printed algorithm has 0.0886 with "
+        "Theorem 2's T and 0.0793 with 100 steps, noisy SGD 0.0891; at epsilon 1 it is "
+        "far above with either (0.319 and 0.378 against 0.118).",
+        "3": "fails here: at n = 1,300 alpha = 1 has 0.0463, private DM as printed "
+        "(Algorithm 2 of paper 000) 0.0200 and ours 0.0151; at n = 150 private DM as "
+        "printed has 0.0320 on average, and was above alpha = 1 (0.0463) on 1 of 3 "
+        "splits.",
+        "limit": "holds for both: at epsilon 1,000,000 the printed algorithm is at its own limit "
+        "(0.0465 and 0.0465, within the axis of the paper), ours has come from 0.0106 "
+        "to 0.0020, with 0.0014 of a tuned solver without privacy.",
+        "4": "holds: at n = 10,000 PNCnvxAdap as printed has 91.47 % and 91.90 % at epsilon "
+        "1 and 15, NCnvxAdap 92.32 %; at n = 500, epsilon 1 it has 79.7 %.",
     },
 )
