@@ -160,7 +160,7 @@ def draw_by_method(table: pd.DataFrame) -> Figure:
     for axes in list(grid.flat)[len(budgets) :]:
         axes.set_visible(False)
     _share_limits(grid)
-    _legend(figure, grid, table)
+    _legend(figure, grid, table, columns=3)
     return figure
 
 
@@ -246,7 +246,7 @@ def _curve(
     n = mean.index.to_numpy(dtype=float)
     if place is not None:
         low = np.minimum(spread, 2 / 3 * mean)  # a logarithmic axis has no zero
-        bars = {"yerr": [low, spread], "capsize": 2, "elinewidth": 1}
+        bars: dict[str, Any] = {"yerr": [low, spread], "capsize": 2, "elinewidth": 1}
         axes.errorbar(n * 1.03**place, mean, label=label, ms=4.5, lw=1.8, **bars, **style)
         return
     axes.plot(n, mean, label=label, ms=4.5, lw=1.8, **style)
