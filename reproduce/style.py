@@ -11,10 +11,24 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["ALARM", "GREEN", "PINK", "SKY", "YELLOW", "band", "mean_and_spread"]
+__all__ = ["ALARM", "GREEN", "PINK", "SKY", "YELLOW", "band", "budget_colours", "mean_and_spread"]
 
 GREEN, PINK, SKY = "#009E73", "#CC79A7", "#56B4E9"  # Okabe and Ito's, beside those of reports
 YELLOW, ALARM = "#B8860B", "#8a3b00"  # dark enough for thin lines, and for warnings
+
+_SHADES = ("#440154", "#31688e", "#1f9e89", "#6ab82f", "#d9a400")  # from small epsilon to large
+
+
+def budget_colours(count: int) -> list[str]:
+    """Colours for curves of growing epsilon.
+
+    Examples
+    --------
+    >>> budget_colours(2)
+    ['#440154', '#d9a400']
+    """
+    places = np.linspace(0, len(_SHADES) - 1, max(count, 2)).round().astype(int)
+    return [_SHADES[place] for place in places[:count]]
 
 
 def mean_and_spread(values: Sequence[float], digits: int = 1) -> str:

@@ -32,6 +32,7 @@ from dpadapt.reweighting import (
     Statistics,
     known_noise,
     known_noise_course,
+    known_noise_whole,
 )
 from dpadapt.reweighting.known_noise_moments import MomentCourse
 from dpadapt.testing import Facts, Subject, parametrize_with_private_checks
@@ -125,9 +126,10 @@ def quick_courses():
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (known_noise, classification_step):
+        for module in (known_noise, known_noise_whole, classification_step):
             patch.setattr(module, "choose_course", choose_course)
-        patch.setattr(known_noise_course, "_LEAST_STEPS", 10)
+        for module in (known_noise_course, known_noise_whole):
+            patch.setattr(module, "LEAST_STEPS", 10)
         yield
 
 

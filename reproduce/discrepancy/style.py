@@ -6,31 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE
-from reproduce.style import GREEN, PINK
+from dpadapt.report.figures import BLUE, GREY, ORANGE
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["summarise"]
 
-ORACLE = "Frank-Wolfe, printed, best mu (oracle)"
-# colour tells the algorithm, the line the constants
 LINES: dict[str, tuple[str, str]] = {
-    "public only": (GREY, ":"),
     "uniform weights": (GREY, ":"),
-    "Frank-Wolfe, printed": (ORANGE, "-"),
-    ORACLE: (ORANGE, "none"),
-    "Frank-Wolfe, tight": (ORANGE, "--"),
     "Frank-Wolfe, tight, own K": (ORANGE, "-."),
-    "mirror descent, printed": (PINK, "-"),
-    "mirror descent, tight": (PINK, "--"),
-    "single stage, printed": (GREEN, "-"),
-    "single stage, tight": (GREEN, "--"),
     "moments": (BLUE, "-"),
-    "moments, single stage": (BLUE, "--"),
-    "no privacy": (INK, ":"),
-    "private labels": (INK, "-."),
 }
 NAMES = {"discrepancy": "discrepancy ‖M(q)‖₂", "mse": "test error (MSE x 10⁴)"}
 

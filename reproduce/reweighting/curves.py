@@ -9,7 +9,7 @@ import numpy as np
 
 from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import panels
-from reproduce.style import ALARM, GREEN, mean_and_spread
+from reproduce.style import ALARM, GREEN, budget_colours, mean_and_spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +29,6 @@ FIGURE_3 = (
     *("public only", "PCnvxAdap, alpha 1", "private DM as printed", "private DM, ours", "dpadapt"),
     *_LIMITS[:2],
 )
-_COLOURS = ("#440154", "#31688e", "#1f9e89", "#6ab82f", "#d9a400")  # from small epsilon to large
 _METHODS: Mapping[str, dict[str, Any]] = {
     "public only": {"color": GREY, "ls": ":"},
     "PCnvxAdap as printed": {"color": ORANGE, "ls": "-", "marker": "o"},
@@ -42,6 +41,7 @@ _METHODS: Mapping[str, dict[str, Any]] = {
     "CnvxAdap, tuned": {"color": INK, "ls": ":"},
     "NCnvxAdap": {"color": INK, "ls": "--"},
 }
+_MOST_DRAWN = 100.0  # epsilon
 _NOTES = {
     "Gas": "Gas, not the paper's target: batch 6 instead of batch 7.",
     "Adult": "Adult: men are public, women private; columns and sizes are our choice.",
@@ -71,7 +71,7 @@ def summarise_curves(
     """
     import pandas as pd
 
-    shown, digits = _valued(table), 4 if table["dataset"].iloc[0] == "Gas" else 2
+    shown, digits = _drawn(table), 4 if table["dataset"].iloc[0] == "Gas" else 2
     shown = shown[shown["method"].isin(methods)]
     lines = []
     for n in sorted(set(shown["n"])):
@@ -113,20 +113,23 @@ def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str]) -> Figure:
     >>> len(figure.axes)
     2
     """
-    shown = _valued(table)
+    shown = _drawn(table)
     figure, grid = panels(11, 4.9, 1, 2)
     for axes, method in zip(grid.flat, methods, strict=True):
         part = shown[shown["method"] == method]
         budgets = sorted(set(part["epsilon"]))
-        for epsilon, colour in zip(budgets, _spaced(len(budgets)), strict=True):
+        for place, (epsilon, colour) in enumerate(
+            zip(budgets, budget_colours(len(budgets)), strict=True)
+        ):
             lines = part[part["epsilon"] == epsilon]
-            _curve(axes, lines, f"ε = {epsilon:g}", color=colour, marker="o", ls="-")
+            style = {"color": colour, "marker": "o", "ls": "-"}
+            _curve(axes, lines, f"ε = {epsilon:g}", place=place, **style)
         for other in ("public only", *_LIMITS):
             _curve(axes, shown[shown["method"] == other], other, **_METHODS.get(other, {}))
         _finish(axes, table)
         set_title(axes, f"{method}, {_DELTAS.get(method, 'δ = 0.01')}")
     _share_limits(grid)
-    _legend(figure, grid, table)
+    _legend(figure, grid, table, columns=4)
     return figure
 
 
@@ -140,9 +143,9 @@ def draw_by_method(table: pd.DataFrame) -> Figure:
     >>> len(draw_by_method(pd.DataFrame([line | {"method": "noisy SGD"}])).axes)
     1
     """
-    shown = _valued(table)
+    shown = _drawn(table)
     budgets = sorted(set(shown.loc[shown["method"] == "noisy SGD", "epsilon"]))
-    columns = min(3, len(budgets))
+    columns = 2 if len(budgets) == 4 else min(3, len(budgets))
     rows = -(-len(budgets) // columns)
     figure, grid = panels(1 + 3.5 * columns, 1.2 + 3.1 * rows, rows, columns)
     for axes, epsilon in zip(grid.flat, budgets, strict=False):
@@ -157,7 +160,7 @@ def draw_by_method(table: pd.DataFrame) -> Figure:
     for axes in list(grid.flat)[len(budgets) :]:
         axes.set_visible(False)
     _share_limits(grid)
-    _legend(figure, grid, table)
+    _legend(figure, grid, table, columns=3)
     return figure
 
 
@@ -171,7 +174,7 @@ def draw_figure_3(table: pd.DataFrame) -> Figure:
     >>> len(draw_figure_3(pd.DataFrame([line | {"method": "private DM, ours"}])).axes)
     1
     """
-    shown = _valued(table)
+    shown = _drawn(table)
     free = ("public only", *_LIMITS)
     shown = shown[(shown["epsilon"] == 15) | shown["method"].isin(free)]
     figure, grid = panels(8, 4.8, 1, 1)
@@ -181,7 +184,7 @@ def draw_figure_3(table: pd.DataFrame) -> Figure:
         _curve(axes, shown[shown["method"] == method], label, **_METHODS[method])
     _finish(axes, table)
     _share_limits(grid)
-    _legend(figure, grid, table)
+    _legend(figure, grid, table, columns=3)
     return figure
 
 
@@ -196,7 +199,7 @@ def curve_findings(table: pd.DataFrame, *, methods: tuple[str, ...], epsilon: fl
     >>> curve_findings(table, methods=("dpadapt",), epsilon=1.0)
     ['At n = 9, epsilon 1: dpadapt 0.5000.']
     """
-    shown = _valued(table)
+    shown = _drawn(table)
     shown = shown[shown["method"].isin(methods)]
     unit, digits = ("", 4) if table["dataset"].iloc[0] == "Gas" else ("%", 2)
     sentences = []
@@ -221,23 +224,34 @@ def _valued(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(value=table["error"] if gas else 100 * (1 - table["error"]))
 
 
+def _drawn(table: pd.DataFrame) -> pd.DataFrame:
+    """Without the one budget that shows what is left when noise is not."""
+    shown = _valued(table)
+    return shown[(shown["epsilon"] <= _MOST_DRAWN) | np.isinf(shown["epsilon"])]
+
+
 def _claimed(method: str) -> bool:
     """Whether a method has printed constants, which need not keep what they claim."""
     return any(word in method for word in ("printed", "SGD", "alpha 1"))
 
 
-def _curve(axes: Axes, lines: pd.DataFrame, label: str, **style: Any) -> None:
-    """Mean over splits with a band of one standard deviation."""
+def _curve(
+    axes: Axes, lines: pd.DataFrame, label: str, place: int | None = None, **style: Any
+) -> None:
+    """Mean over splits with a band of one standard deviation, or with bars side by side."""
     if not len(lines):
         return
     groups = lines.groupby("n")["value"]
     mean, spread = groups.mean(), groups.std().fillna(0)
-    axes.plot(mean.index, mean, label=label, ms=4.5, lw=1.8, **style)
-    low = np.maximum(mean - spread, mean / 3)  # a logarithmic axis has no zero
-    axes.fill_between(
-        mean.index.to_numpy(dtype=float), low, mean + spread, color=style.get("color"), alpha=0.08,
-        lw=0,
-    )  # fmt: skip
+    n = mean.index.to_numpy(dtype=float)
+    if place is not None:
+        low = np.minimum(spread, 2 / 3 * mean)  # a logarithmic axis has no zero
+        bars: dict[str, Any] = {"yerr": [low, spread], "capsize": 2, "elinewidth": 1}
+        axes.errorbar(n * 1.03**place, mean, label=label, ms=4.5, lw=1.8, **bars, **style)
+        return
+    axes.plot(n, mean, label=label, ms=4.5, lw=1.8, **style)
+    low = np.maximum(mean - spread, mean / 3)
+    axes.fill_between(n, low, mean + spread, color=style.get("color"), alpha=0.08, lw=0)
 
 
 def _finish(axes: Axes, table: pd.DataFrame) -> None:
@@ -273,7 +287,7 @@ def _share_limits(grid: Any) -> None:
         axes.set_ylim(low, high)
 
 
-def _legend(figure: Figure, grid: Any, table: pd.DataFrame) -> None:
+def _legend(figure: Figure, grid: Any, table: pd.DataFrame, columns: int = 5) -> None:
     copied = table.loc[table["copies"] > 1, "copies"]
     drawn, colour = "No person is drawn twice.", GREY
     if len(copied):
@@ -285,9 +299,6 @@ def _legend(figure: Figure, grid: Any, table: pd.DataFrame) -> None:
     for axes in grid.flat:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=5, frameon=False)
-
-
-def _spaced(count: int) -> list[str]:
-    places = np.linspace(0, len(_COLOURS) - 1, max(count, 2)).round().astype(int)
-    return [_COLOURS[place] for place in places[:count]]
+    figure.legend(
+        found.values(), found.keys(), loc="outside lower center", ncols=columns, frameon=False
+    )

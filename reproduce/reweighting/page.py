@@ -22,6 +22,7 @@ from .curves import (
 )
 from .figures_1_to_4 import run_figure_4, run_gas_figures
 from .gains import draw_gains, gain_findings, run_gains, summarise_gains
+from .gas_limit import draw_limit, limit_findings, summarise_limit
 from .table_1 import draw_relative, relative_findings, run_table_1, summarise_relative
 from .table_3 import draw_reviews, review_findings, run_table_3, summarise_reviews
 from .table_4 import accuracy_findings, draw_accuracies, run_table_4, summarise_accuracies
@@ -35,7 +36,8 @@ _GAS = (
     "Bands are one standard deviation over the splits."
 )
 _LIMITS = ("CnvxAdap, same steps", "CnvxAdap, tuned")
-_ONE = ("public only", "PCnvxAdap as printed", "dpadapt", *_LIMITS)
+_HUNDRED = "PCnvxAdap as printed, 100 steps"
+_ONE = ("public only", "PCnvxAdap as printed", _HUNDRED, "dpadapt", *_LIMITS)
 _TWO = ("public only", "noisy SGD", "PCnvxAdap as printed", "dpadapt", *_LIMITS)
 _FOUR = ("public only", "PNCnvxAdap as printed", "dpadapt", "NCnvxAdap")
 
@@ -81,6 +83,8 @@ PAPER = Paper(
         "CnvxAdap and NCnvxAdap minimise the objective over the weights in closed form: with the "
         "printed steps the weights do not move",
         "noisy SGD takes all rows in every step, with the printed noise",
+        "epsilon 0.5, 1, 5 and 15 in the figures; 10, which the text names too, is left out to "
+        "save time",
         "the true epsilon of printed constants is told beside them: noise Lap(B/n) on the "
         "discrepancy does not depend on epsilon, so that small ones are not kept (erratum)",
         "the dashed line of Figures 1 to 3 is the printed algorithm without noise after 10,000 "
@@ -148,6 +152,17 @@ PAPER = Paper(
             partial(curve_findings, methods=FIGURE_3, epsilon=15.0),
         ),
         Experiment(
+            "limit",
+            "Gas with 1,300 private rows at epsilon 1, 15 and 1,000,000",
+            "The numbers behind Figure 1 where noise is next to nothing. The paper prints none of "
+            "them: its axis reaches from 0.03 to 0.1 (shaded), and its text says that at epsilon "
+            "10 or 15 and n = 10,000 the private algorithm is close to the dashed line.",
+            run_gas_figures,
+            summarise_limit,
+            draw_limit,
+            limit_findings,
+        ),
+        Experiment(
             "4",
             "Figure 4: accuracy on Adult against n, for several epsilons",
             "10,000 men are public, women private; 3,000 test rows. The paper draws up to 50,000 "
@@ -187,24 +202,35 @@ PAPER = Paper(
         ),
     ],
     verdicts={
-        "table-1": "holds in part: CnvxAdap is below target only on all four sets (0.94 to "
-        "0.995), as published; on Gas, whose target is another batch, KMM and DM have"
-        " 14.8 and 10.6 times its error where 0.44 and 0.38 are published.",
-        "table-3": "fails here: PCnvxAdap as printed (100 steps) has 1.08 and 1.01 at epsilon 4 "
-        "and 10, DM 0.69 and always saying 0 has 1.",
-        "table-4": "holds in part: NCnvxAdap is above KMM on all three sets (92.0, 79.2, 89.0 "
-        "against 91.2, 78.7, 51.7); on German source only is best (81.7).",
-        "1": "fails here: at n = 1,300, epsilon 15 the printed algorithm has 0.074 after "
-        "100 steps and 0.110 after the 10,000 that Theorem 2's T is cut to (one "
-        "split); without noise it reaches 0.048 and 0.043 (two splits), and a tuned "
-        "solver of the same objective 0.0012.",
-        "2": "holds in part: at n = 1,300, epsilon 15 the printed algorithm (100 steps) is"
-        " below noisy SGD, with Theorem 2's T it is not (0.110 against 0.089, one "
-        "split).",
-        "3": "fails here: alpha = 1 with 10,000 steps has 0.048 and 0.043 on two splits, "
-        "private DM as printed (Algorithm 2 of paper 000) 0.022 and 0.014, public "
-        "data alone 0.017 and 0.013.",
-        "4": "holds: at n = 10,000, epsilon 1 PNCnvxAdap as printed has 91.45 %, NCnvxAdap"
-        " 92.03 %; at n = 500 it has 79.8 %.",
+        "table-1": "holds in part: CnvxAdap, tuned on validation rows, is below target only or "
+        "level with it on all four sets (0.94 to 1.002), as published; the printed "
+        "steps without noise reach 2.07 (Wind), 1.53 (Airline), 29.83 (Gas), 1.02 "
+        "(News); on Gas, whose target is another batch, KMM and DM have 15.0 and 10.4 "
+        "times its error where 0.44 and 0.38 are published.",
+        "table-3": "fails here: PCnvxAdap as printed has 1.24 and 1.16 at epsilon 4 and 10 with "
+        "Theorem 2's T, above DM (0.69) on 12 of 12 pairs even at epsilon 10, and on "
+        "average above always saying 0 (1); without noise the same steps reach 0.87. "
+        "That CnvxAdap without privacy is below DM on every pair holds for the tuned "
+        "one on 11 of 12.",
+        "table-4": "holds in part: NCnvxAdap has 92.3, 78.6, 88.0 on Adult, German, Accent, KMM "
+        "91.5, 78.2, 53.3, source only 91.7, 81.6, 59.3, target only 92.3, 78.8, 88.0: "
+        "it is above KMM on 3 of 3 sets, and below none of the others on 2.",
+        "1": "holds in part: as epsilon grows the printed algorithm comes down to its own "
+        "limit (0.319, 0.0886 and 0.0465 at epsilon 1, 15 and 1,000,000, 0.0465 without "
+        "noise, n = 1,300), and with n at epsilon 15 (from 0.503 at n = 150); at "
+        "epsilon 15 and this n it is not close to it yet, and public data alone have "
+        "0.0154.",
+        "2": "holds in part: at n = 1,300, epsilon 15 the printed algorithm has 0.0886 with "
+        "Theorem 2's T and 0.0793 with 100 steps, noisy SGD 0.0891; at epsilon 1 it is "
+        "far above with either (0.319 and 0.378 against 0.118).",
+        "3": "fails here: at n = 1,300 alpha = 1 has 0.0463, private DM as printed "
+        "(Algorithm 2 of paper 000) 0.0200 and ours 0.0151; at n = 150 private DM as "
+        "printed has 0.0320 on average, and was above alpha = 1 (0.0463) on 1 of 3 "
+        "splits.",
+        "limit": "holds for both: at epsilon 1,000,000 the printed algorithm is at its own limit "
+        "(0.0465 and 0.0465, within the axis of the paper), ours has come from 0.0106 "
+        "to 0.0020, with 0.0014 of a tuned solver without privacy.",
+        "4": "holds: at n = 10,000 PNCnvxAdap as printed has 91.47 % and 91.90 % at epsilon "
+        "1 and 15, NCnvxAdap 92.32 %; at n = 500, epsilon 1 it has 79.7 %.",
     },
 )

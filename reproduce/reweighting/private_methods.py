@@ -81,10 +81,11 @@ def known_noise(split: Split, epsilon: float) -> Fit:
     return _fitted(split, _estimator(split, epsilon=epsilon, delta=DELTA))
 
 
-def printed(split: Split, epsilon: float, alpha: float = 0.5) -> Fit:
+def printed(split: Split, epsilon: float, alpha: float = 0.5, steps: int | str = "theorem") -> Fit:
     """The paper's algorithm (PCnvxAdap, for classes PNCnvxAdap) as printed, at its delta 0.01.
 
-    T is that of Theorem 2 (10,000 at most), for classes that of Theorem 4 (1,000 at most).
+    T is that of Theorem 2 (10,000 at most) or what is given, for classes that of Theorem 4 (1,000
+    at most).
 
     Examples
     --------
@@ -99,7 +100,7 @@ def printed(split: Split, epsilon: float, alpha: float = 0.5) -> Fit:
 
     solver: Any = GeneralGradient(alpha=alpha, calibration="paper")
     if not split.classes:
-        solver = ConvexGradient(alpha=alpha, calibration="paper", steps="theorem")
+        solver = ConvexGradient(alpha=alpha, calibration="paper", steps=steps)
     return _fitted(split, _estimator(split, epsilon=epsilon, delta=PAPER_DELTA, solver=solver))
 
 

@@ -14,6 +14,7 @@ from .published import RELATIVE_ERRORS
 from .splits import REGRESSION
 from .tables import (
     ADAPTED,
+    LIMIT,
     PRINTED,
     Method,
     beside_published,
@@ -42,6 +43,7 @@ TABLE_1: Mapping[str, Method] = {
     "KMM": methods.mean_matching,
     "DM": methods.discrepancy_minimisation,
     "CnvxAdap": methods.adaptation,
+    LIMIT: private.own_limit,
     PRINTED.format("PCnvxAdap", 1): partial(private.printed, epsilon=1.0),
     ADAPTED.format(1): partial(private.known_noise, epsilon=1.0),
 }

@@ -16,7 +16,7 @@ from . import methods_without_privacy as methods
 from . import private_methods as private
 from .published import REVIEW_ERRORS
 from .splits import AMAZON
-from .tables import ADAPTED, PRINTED, Method, beside_published, run_table, true_epsilons
+from .tables import ADAPTED, LIMIT, PRINTED, Method, beside_published, run_table, true_epsilons
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,6 +30,7 @@ TABLE_3: Mapping[str, Method] = {
     "source only": methods.source_only,
     "DM": methods.discrepancy_minimisation,
     "CnvxAdap": methods.adaptation,
+    LIMIT: private.own_limit,
     **{
         PRINTED.format("PCnvxAdap", epsilon): partial(private.printed, epsilon=epsilon)
         for epsilon in (4.0, 10.0)
@@ -45,6 +46,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "target only": {"color": INK, "marker": "|", "ms": 11, "mew": 2},
     "DM": {"color": GREY, "marker": "s"},
     "CnvxAdap": {"color": GREEN, "marker": "s"},
+    LIMIT: {"color": ORANGE, "marker": "|", "ms": 11, "mew": 2},
     "PCnvxAdap as printed, epsilon 4": {"color": ORANGE, "marker": "o", "mfc": "white"},
     "PCnvxAdap as printed, epsilon 10": {"color": ORANGE, "marker": "o"},
     "dpadapt, epsilon 1": {"color": BLUE, "marker": "o", "mfc": "white"},

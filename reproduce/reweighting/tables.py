@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ADAPTED",
     "DATASETS",
+    "LIMIT",
     "PRINTED",
     "Cell",
     "Method",
@@ -43,6 +44,7 @@ Method = Callable[[Split], methods.Fit]
 
 ADAPTED = "dpadapt, epsilon {:g}"
 PRINTED = "{} as printed, epsilon {:g}"
+LIMIT = "CnvxAdap, same steps"  # the printed algorithm without noise
 DATASETS: Mapping[str, Dataset] = {
     each.name: each
     for each in (*REGRESSION.values(), HALF_YEARS, *AMAZON.values(), *CLASSES.values())

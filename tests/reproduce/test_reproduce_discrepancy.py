@@ -11,7 +11,8 @@ from paper_command import call, needs_data
 from reproduce.data.files import MissingDataError, data_file
 from reproduce.data.shifted import load_gas, load_wind
 from reproduce.discrepancy.crossover import crossover_findings
-from reproduce.discrepancy.figures_1_and_2 import best_mu, run_cell
+from reproduce.discrepancy.curves import best_mu, draw_figure, summarise_figure
+from reproduce.discrepancy.figures_1_and_2 import run_cell
 from reproduce.discrepancy.methods import ORACLE_METHODS, Cell
 from reproduce.discrepancy.page import PAPER
 from reproduce.discrepancy.wind_and_gas import principal_components, real_findings
@@ -33,8 +34,14 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def table(folder):
+def whole(folder):
     return pd.read_csv(folder / "figure_1.csv")
+
+
+@pytest.fixture(scope="module")
+def table(whole):
+    """Without the lines of epsilon infinity."""
+    return whole[np.isfinite(whole["epsilon"])]
 
 
 def test_list_names_every_figure():
@@ -98,6 +105,27 @@ def test_calibrated_methods_spend_what_was_asked_and_printed_ones_less(table):
     printed = spent[[name for name in spent.index if "printed" in name]]
     assert exact.between(0.99, 1.0 + 1e-9).all()
     assert printed.between(0.0, 0.5, inclusive="neither").all()
+
+
+def test_algorithms_without_noise_are_better_than_with_it(whole):
+    """Few steps only, so that they are far from done; the single stage has its own objective."""
+    free, noisy = whole[np.isinf(whole["epsilon"])], whole[np.isfinite(whole["epsilon"])]
+    assert set(free["n"]) == set(whole["n"])
+    found, printed = (part.groupby("method")["discrepancy"].mean() for part in (free, noisy))
+    for algorithm in ("Frank-Wolfe", "mirror descent", "single stage"):
+        assert found[f"{algorithm}, no noise"] < 0.5 * printed[f"{algorithm}, printed"]
+    assert (free["true_epsilon"] == np.inf).all()
+
+
+def test_figure_2_shows_the_three_algorithms_at_epsilon_infinity(whole):
+    figure = draw_figure(whole, "mse")
+    for axes in figure.axes:
+        assert any("∞" in label for label in axes.get_legend_handles_labels()[1])
+    shown = summarise_figure(whole, "mse")
+    line = shown[shown["epsilon"] == "infinity"].iloc[-1]
+    assert all(
+        line[f"{each}, printed"] for each in ("Frank-Wolfe", "mirror descent", "single stage")
+    )
 
 
 def test_oracle_takes_the_best_mu_of_each_cell(table):

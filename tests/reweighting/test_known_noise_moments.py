@@ -8,11 +8,9 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LinearRegression
 
 from dpadapt import DiscrepancyRegressor, Private, ReweightingRegressor
-from dpadapt.datasets import load_wages, wage_features
 from dpadapt.privacy import Cleaning
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
 from dpadapt.reweighting.known_noise_course import Course, PublicProblem
@@ -22,6 +20,7 @@ from dpadapt.reweighting.known_noise_moments import (
     moment_query,
     solve_shift,
 )
+from real_tables import halves, regression_tables
 
 CLEANING = Cleaning(1e9, intercept=1.0, label_range=(-1e9, 1e9))
 
@@ -102,26 +101,7 @@ def test_little_budget_takes_the_descent_and_much_the_moment():
 # as n epsilon grows, every default reaches the model without privacy
 
 
-def real_tables():
-    """Public and private rows of five real shifts, all of them in the box."""
-    diabetes = load_diabetes()
-    sex = diabetes.data[:, 1] > 0
-    rows, labels = np.delete(diabetes.data, 1, axis=1), diabetes.target
-    yield "diabetes by sex", rows[sex], labels[sex], rows[~sex], labels[~sex]
-    wages = load_wages().sample(9000, random_state=0)
-    X, y = wage_features().fit_transform(wages), np.log(wages["earnings"].to_numpy())
-    cuts = {
-        "wages of women": wages["gender"] == "female",
-        "wages of the young": wages["age"] < 32,
-        "wages of the South": wages["region"] == "South",
-        "wages of the long at school": wages["education"] > 15,
-    }
-    for name, cut in cuts.items():
-        private = cut.to_numpy()
-        yield name, X[~private], y[~private], X[private], y[private]
-
-
-TABLES = {name: rest for name, *rest in real_tables()}
+TABLES = regression_tables()
 
 
 def error_of(model, X, y):
@@ -134,14 +114,11 @@ def test_the_default_converges_to_the_model_without_privacy(name):
 
     Of diabetes there are 145 rows only, which need a larger one.
     """
-    X, y, T, t = TABLES[name]
-    order = np.random.default_rng(0).permutation(len(T))
-    train, test = order[: int(0.7 * len(T))], order[int(0.7 * len(T)) :]
-    epsilon = 1e4 if len(T) > 1000 else 1e6
+    (X, y, T, t), test = halves(TABLES[name])
+    epsilon = 1e4 if len(T) > 700 else 1e6
     model = ReweightingRegressor(epsilon=epsilon, delta=1e-6, noise="seeded", random_state=0)
-    ours = error_of(model.fit(X, y, private=Private(T[train], t[train])), T[test], t[test])
-    limit = error_of(LinearRegression().fit(T[train], t[train]), T[test], t[test])
-    assert ours <= 1.02 * limit
+    ours = error_of(model.fit(X, y, private=Private(T, t)), *test)
+    assert ours <= 1.02 * error_of(LinearRegression().fit(T, t), *test)
 
 
 @pytest.mark.parametrize("name", TABLES)

@@ -132,6 +132,30 @@ def test_algorithm_2_with_the_squared_loss_reaches_least_squares():
     assert np.linalg.norm(found - wanted) < 0.1
 
 
+def test_the_gradient_mapping_of_algorithm_2_falls_with_its_steps():
+    """Theorem 4 has a rate and no constant: what can be seen is that the output is stationary."""
+    X, y, T, t = two_samples()
+    X, T = (rows / np.maximum(1, np.linalg.norm(rows, axis=1))[:, None] for rows in (X, T))
+    y, t = (np.clip(v / 4, -1, 1) for v in (y, t))
+    rows, labels = np.vstack([X, T]), np.concatenate([y, t])
+    weights = np.concatenate([np.full(len(X), 0.5 / len(X)), np.full(len(T), 0.5 / len(T))])
+
+    def stationary(steps):
+        lengths = []
+        for seed in range(5):
+            algorithm = GeneralAdaptation(
+                X, y, 0, norm_bound=3.0, steps=steps, regression=SquaredLoss(), seed=seed
+            )
+            w = algorithm.minimise(T, t).coefficients
+            gradient = 2 * rows.T @ (weights * (rows @ w - labels))
+            lengths.append(float(np.sum(gradient_mapping(w, gradient, 3.0, 2.0) ** 2)))
+        return np.mean(lengths)
+
+    found = [stationary(steps) for steps in (2, 20, 200)]
+    assert found[1] < found[0] / 3
+    assert found[2] < found[1] / 3
+
+
 def test_a_loss_and_classes_exclude_each_other():
     X, y, *_ = two_samples()
     with pytest.raises(ValueError, match="n_classes"):

@@ -35,6 +35,7 @@ from dpadapt.privacy.statistics import Prepared
 from .horizon import Array
 from .known_noise_course import Course, PublicProblem, averaged_descent, choose_course
 from .known_noise_moments import MomentCourse, choose_moments, moment_query, solve_shift
+from .known_noise_whole import choose_class_course
 from .queries import Level, RowGradient
 
 __all__ = ["DescentResult", "KnownNoiseDescent", "MomentRun", "Run"]
@@ -114,7 +115,8 @@ class KnownNoiseDescent:
 
     def course(self, n_rows: int, epsilon: float, delta: float) -> Course:
         """The course for n private rows and a budget."""
-        return choose_course(self.problem, n_rows, gaussian_mu(epsilon, delta))
+        choose = choose_class_course if self.classes else choose_course
+        return choose(self.problem, n_rows, gaussian_mu(epsilon, delta))
 
     def prepared(self, cleaning: Cleaning, chosen: Course) -> Prepared:
         """Private rows in the coordinates of the descent; see :class:`~.queries.RowGradient`."""
@@ -125,10 +127,10 @@ class KnownNoiseDescent:
         def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
             Z, offsets = geometry.features(X[:, :-1]), X @ model
             lengths = np.linalg.norm(Z, axis=1)
-            weight = shrink_factors(lengths, 1.0)
+            weight = shrink_factors(lengths, chosen.reach)
             out = np.empty((len(X), features + scores + 1), order="F")
             np.multiply(Z, weight[:, None], out=out[:, :features])
-            out[:, -1] = np.minimum(lengths, 1.0)
+            out[:, -1] = np.minimum(lengths, chosen.reach)
             if y is None or outputs > 1:
                 out[:, features:-1] = offsets[:, :scores]
                 return out, y

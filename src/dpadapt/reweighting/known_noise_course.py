@@ -27,8 +27,8 @@ from .queries.gradients import clipped, errors, softmax
 
 __all__ = ["Course", "PublicProblem", "averaged_descent", "choose_course"]
 
-_POWERS = (0.0, 0.5, 1.0)  # of the whitening
-_LEAST_STEPS = 100
+POWERS = (0.0, 0.5, 1.0)  # of the whitening
+LEAST_STEPS = 100
 _ROWS = 2000  # public rows that are looked at, at most
 _REHEARSAL = 200  # steps of a descent on public rows, at most
 
@@ -87,6 +87,8 @@ class Course:
         k: columns of coefficients.
     expected : float
         Mean square that a prediction is expected to be off by.
+    reach : float
+        Longer rows are shrunk to this length.
 
     Examples
     --------
@@ -110,6 +112,7 @@ class Course:
     bias: float
     outputs: int
     expected: float = 0.0
+    reach: float = 1.0
 
     def shrinkage(self, coefficients: Array, scale: float, n_rows: int) -> float:
         """James and Stein: part of the move that is more than noise and clip alone would make."""
@@ -240,7 +243,7 @@ def choose_course(problem: PublicProblem, n_rows: int, mu: float) -> Course:
     """
     found: tuple[float, Course] | None = None
     plain = Geometry.of(problem.rows, power=0.0, constant=problem.kind.constant)
-    geometries = [_Candidate(problem, replace(plain, power=power)) for power in _POWERS]
+    geometries = [_Candidate(problem, replace(plain, power=power)) for power in POWERS]
     choices = [choice for each in geometries for choice in each.choices(n_rows, mu)]
     for bound, make in sorted(choices, key=lambda choice: choice[0]):
         if found is not None and bound >= found[0]:
@@ -275,7 +278,7 @@ class _Candidate:
         energy = np.einsum("ji,jk,ki->i", vectors, self.moment, vectors)
         shift = shift_shares(self.geometry, self.moment, vectors, kind.level_share)
         for horizon in kind.horizons:
-            steps = max(_LEAST_STEPS, int(np.ceil(horizon * kind.pace)))
+            steps = max(LEAST_STEPS, int(np.ceil(horizon * kind.pace)))
             known = response(curvature, horizon, steps)
             left = float(shift @ known.unlearned**2)
             noise = float(energy @ known.noise)

@@ -84,6 +84,11 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
     With no private sample (or one of no rows) the model is the one of the public rows and the
     guarantee is epsilon = 0.
 
+    As n epsilon grows, the default approaches the logistic regression of the private rows. A bias
+    remains for private rows that are more than four times as long as the longest public one (they
+    are shrunk), and along axes on which 2,048 steps do not arrive; "gradient" and "profiled" keep
+    the public rows' share alpha and the clip.
+
     Examples
     --------
     >>> from dpadapt import Private

@@ -45,8 +45,8 @@ def clipped(error: Array, lengths: Array, clip: float) -> Array:
 class RowGradient(RowMean):
     r"""Mean of the rows' clipped gradients at W.
 
-    A prepared row holds the features :math:`\bar z` with :math:`|\bar z| \le 1`, the scores of
-    the public model (classification), and :math:`|\bar z|`. Its gradient is
+    A prepared row holds the features :math:`\bar z`, shrunk to the reach of the course, the scores
+    of the public model (classification), and :math:`|\bar z|`. Its gradient is
     :math:`\bar z e^T`, with :math:`e = \bar z W - y` or
     :math:`e = softmax(offset + \bar z W) - onehot(y)`, shrunk to a length of R at most.
 
