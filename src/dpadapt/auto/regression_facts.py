@@ -20,7 +20,6 @@ OCTAVES = (-3.0, 4.0)
 
 _LEAST_ERROR = 1e-3  # in units of the labels' spread
 _QUANTILE = 0.98  # of the lengths of the differences of experts
-LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the last look, in mean errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +113,7 @@ class RegressionFacts:
         longest = float(np.quantile(np.linalg.norm(rows, axis=1), _QUANTILE))
         return Whitening.of(shrunk(rows, longest))
 
-    # the descent and the level
+    # the descent
 
     @cached_property
     def curvature(self) -> float:
@@ -122,15 +121,11 @@ class RegressionFacts:
         return max(float(np.mean(np.abs(self.residuals) < self.mad)), 0.05)
 
     @cached_property
-    def missed(self) -> dict[float, float]:
-        """What a mean of errors clipped at k mean errors misses, in mean errors, by k."""
+    def missed(self) -> float:
+        """What the level of a descent with a clip at the mean error misses, in mean errors."""
         residuals, mad = self.residuals, self.mad
         middle = float(np.median(residuals))
         for _ in range(30):  # Huber's centre: where a descent with this clip ends
             inside = max(float(np.mean(np.abs(residuals - middle) < mad)), 0.05)
             middle += float(np.clip(residuals - middle, -mad, mad).mean()) / inside
-        rest = residuals - middle
-        mean = float(rest.mean())
-        return {
-            k: (mean - float(np.clip(rest, -k * mad, k * mad).mean())) / mad for k in LEVEL_CLIPS
-        }
+        return (float(residuals.mean()) - middle) / mad
