@@ -94,6 +94,8 @@ def without(name: str) -> type:
             self.before = 1.0
         if name == "move":
             self.part = self.walked.share
+        if name == "level":
+            self.level = self._more_than_noise(self.walked.level, self.level_noise)
         if name == "errors":
             self.clip, self.middle = self.facts.mad, 0.0
 
@@ -107,6 +109,7 @@ PIECES = {
     "scores": "correct_scores",
     "scale": "measure_errors",
     "move": "look_back",
+    "level": "find_level",
 }
 
 

@@ -20,6 +20,7 @@ OCTAVES = (-3.0, 4.0)
 
 _LEAST_ERROR = 1e-3  # in units of the labels' spread
 _QUANTILE = 0.98  # of the lengths of the differences of experts
+LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the looks at the level, in mean errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,11 +122,15 @@ class RegressionFacts:
         return max(float(np.mean(np.abs(self.residuals) < self.mad)), 0.05)
 
     @cached_property
-    def missed(self) -> float:
-        """What the level of a descent with a clip at the mean error misses, in mean errors."""
+    def missed(self) -> dict[float, float]:
+        """What a mean of errors clipped at k mean errors misses, in mean errors, by k."""
         residuals, mad = self.residuals, self.mad
         middle = float(np.median(residuals))
         for _ in range(30):  # Huber's centre: where a descent with this clip ends
             inside = max(float(np.mean(np.abs(residuals - middle) < mad)), 0.05)
             middle += float(np.clip(residuals - middle, -mad, mad).mean()) / inside
-        return (float(residuals.mean()) - middle) / mad
+        rest = residuals - middle
+        mean = float(rest.mean())
+        return {
+            k: (mean - float(np.clip(rest, -k * mad, k * mad).mean())) / mad for k in LEVEL_CLIPS
+        }

@@ -14,6 +14,8 @@ error of the start, D the differences of experts and z the whitened features:
     known noise and unlearned shift together are least.
  6. move, 10 %: a look back at how the move follows the errors of private rows, and how long it is
     there. With it, and with what noise alone could have done, the part to be kept is chosen.
+ 7. level, 5 %: mean error with a wide clip, put together with that of the descent by the noise of
+    each; what is no more than noise is given back.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from .descent import Looks
 from .path_features import PathFeatures, Whitening, differences
 from .queries import CellShares, MeanNumber, MeanVector
 from .regression_errors import CELLS
-from .regression_facts import OCTAVES, RegressionFacts
+from .regression_facts import LEVEL_CLIPS, OCTAVES, RegressionFacts
 from .regression_look_back import LookBack
 from .regression_outlook import NoHarm, Release
 from .regression_prior import LEVELS, kept
@@ -39,15 +41,22 @@ from .trees import Array
 
 __all__ = ["Correction", "Step", "adapt_numbers"]
 
-_SHARES = {"centre": 0.08, "length": 0.02, "scores": 0.15, "scale": 0.02, "move": 0.10}
+_SHARES = {
+    "centre": 0.08,
+    "length": 0.02,
+    "scores": 0.15,
+    "scale": 0.02,
+    "move": 0.10,
+    "level": 0.05,
+}
 _FIRST, _LEAST_FIRST, _MOST_FIRST = 50.0, 0.04, 0.35  # (50 / n mu)^2 of the budget, within these
 _ON_ERRORS = 0.4  # part of it for the histogram; the rest is for the mean
-_MEAN_CLIP = 1.5  # in sizes of private errors
 _MOST_RIPPLES, _LEAST_RIPPLES, _PER_RIPPLE = 40, 4, 20.0  # one for each 20 of n mu
 _OCTAVE_SD, _LENGTH_SD = 0.6, 0.4  # priors of scale (octaves) and length (relative)
 _CENTRE, _LENGTH = 2.0, 2.5  # cuts of z, in public lengths
 _LEAST_ENERGY = 0.03  # of a coordinate, in units of the mean one
 _SHORT, _LONG = 16.0, 1024.0  # longest horizons of the two descents
+_LEVEL_PRIOR = 0.5  # of the level that the descent looks for, in R
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 
 
@@ -136,6 +145,7 @@ def adapt_numbers(facts: RegressionFacts, session: Session) -> Step:
     step.measure_errors()
     step.descend()
     step.look_back()
+    step.find_level()
     return step.found()
 
 
@@ -195,7 +205,7 @@ class _Step:
 
     def find_mean(self) -> None:
         """1. The mean error, cut around the middle that was seen."""
-        bound, middle = _MEAN_CLIP * self.clip, self.middle
+        bound, middle = self._reach("mean"), self.middle
 
         def errors(X: Array, y: Array) -> Array:
             return self.residuals(X, y) - middle
@@ -293,8 +303,9 @@ class _Step:
         self.path = walk_rows(self.cleaning, coordinates, len(ground.energy))
         found = walk(self.looks, self.path, ground, self.shares["descent"], _LONG)
         self.walked = found
-        missed = found.level_noise + (facts.missed * self.clip) ** 2
-        self.level = self._more_than_noise(found.level, missed)
+        self.level_noise = found.level_noise + (facts.missed[LEVEL_CLIPS[0]] * self.clip) ** 2
+        prior = (_LEVEL_PRIOR * self.clip) ** 2
+        self.level = prior / (prior + self.level_noise) * found.level
         self.tell(
             "descent",
             f"{found.steps} noisy steps to the horizon {found.horizon:g}; by its length alone "
@@ -318,6 +329,26 @@ class _Step:
         self.part = back.part(found, sd, walked.share, walked.by_chance)
         self._keep(self.part**2 * walked.moved, self.part**2 * walked.noise)
         self.tell("move", f"{self.part:.0%} of the move is kept")
+
+    def find_level(self) -> None:
+        """7. The mean error that is left, with a wide clip."""
+        bound, part, walked, known = self._reach("level"), self.part, self.walked, self.level
+
+        def errors(X: Array, y: Array) -> Array:
+            return np.asarray((y - part * walked.mended(X)) / np.maximum(X[:, -2], 1e-300) - known)
+
+        query = MeanNumber(self.path, errors, -bound, bound, "level")
+        (found,), sd = self.looks.at(query, self.shares["level"])
+        weight = self.level_noise / (self.level_noise + sd**2)
+        both = walked.level + weight * (known + found - walked.level)
+        self.level = self._more_than_noise(both, weight * sd**2)
+        kept = self.level / both if both else 0.0
+        self.tell("level", f"together with the descent, {kept:.0%} of it is kept")
+
+    def _reach(self, name: str) -> float:
+        """Where errors are cut for their mean: what is missed and the noise together are least."""
+        missed, sd = self.facts.missed, 2 / (self.looks.precision * math.sqrt(self.shares[name]))
+        return self.clip * min(LEVEL_CLIPS, key=lambda k: missed[k] ** 2 + (k * sd) ** 2)
 
     def _more_than_noise(self, level: float, noise: float) -> float:
         """What is kept of a level."""
