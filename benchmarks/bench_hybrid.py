@@ -27,9 +27,9 @@ from dpadapt.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
 from dpadapt.hybrid.queries import WeightedSlope  # noqa: E402
 from dpadapt.hybrid.rules import LinearRule  # noqa: E402
 from dpadapt.hybrid.sgd_learner import SGDLearner  # noqa: E402
-from dpadapt.privacy import RowWeights, Weighted, reweigh  # noqa: E402
 from dpadapt.privacy.core.noise import SecureNoise, SeededNoise  # noqa: E402
 from dpadapt.privacy.mechanisms._alias import DrawTable  # noqa: E402
+from dpadapt.privacy.statistics import RowWeights, Weighted, reweigh  # noqa: E402
 from dpadapt.privacy.statistics.weights import log_cap  # noqa: E402
 
 DENSITY = 0.2

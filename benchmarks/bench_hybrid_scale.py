@@ -31,10 +31,12 @@ from dpadapt.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
 from dpadapt.hybrid.questions import Mistake  # noqa: E402
 from dpadapt.hybrid.rules import LinearRule  # noqa: E402
 from dpadapt.hybrid.sgd_learner import SGDLearner  # noqa: E402
-from dpadapt.privacy import RowWeights, compose_epsilon, draws, reweigh  # noqa: E402
+from dpadapt.privacy.accounting.composition import compose_epsilon  # noqa: E402
 from dpadapt.privacy.local.agents import Agents  # noqa: E402
 from dpadapt.privacy.local.replies import estimate  # noqa: E402
+from dpadapt.privacy.mechanisms.draws import draws  # noqa: E402
 from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent  # noqa: E402
+from dpadapt.privacy.statistics import RowWeights, reweigh  # noqa: E402
 from dpadapt.privacy.statistics.weighted import cap_of  # noqa: E402
 from dpadapt.privacy.statistics.weights import draw_rate  # noqa: E402
 

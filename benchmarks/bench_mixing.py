@@ -35,7 +35,8 @@ from dpadapt.mixing.features import UnitRows  # noqa: E402
 from dpadapt.mixing.projection import GradientSpan, WithProducts  # noqa: E402
 from dpadapt.mixing.queries import ClippedGradients, ProjectedGradients  # noqa: E402
 from dpadapt.mixing.softmax import residuals  # noqa: E402
-from dpadapt.privacy import Gaussian, RowMap, RowSum  # noqa: E402
+from dpadapt.privacy import RowMap, RowSum  # noqa: E402
+from dpadapt.privacy.mechanisms import Gaussian  # noqa: E402
 
 Release = Callable[[object], np.ndarray]
 CLIP = 0.5

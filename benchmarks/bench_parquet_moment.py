@@ -23,9 +23,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as parquet
 
-from dpadapt.privacy import Cleaning, Private, SecondMoment
+from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.rows.parquet import BATCH_BLOCKS, STREAM_BYTES
 from dpadapt.privacy.rows.sources import BLOCK_ROWS
+from dpadapt.privacy.statistics import SecondMoment
 
 ROW_GROUP = 1_000_000
 

@@ -41,7 +41,9 @@ from dpadapt._story import Story
 from dpadapt._strategy import Strategy
 from dpadapt.base import PrivateEstimator, Problem
 from dpadapt.modelfolder import load_model, save_model
-from dpadapt.privacy import Cleaning, SecondMoment, SymmetricGaussian
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.mechanisms import SymmetricGaussian
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.report.sections import story
 
 

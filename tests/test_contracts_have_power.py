@@ -24,9 +24,11 @@ from dpadapt._linear import LinearRegressor
 from dpadapt._progress import row_progress
 from dpadapt.base import PrivateEstimator
 from dpadapt.baselines import AdaSSPClassifier
-from dpadapt.privacy import Cleaning, Gaussian, GaussianPurse, RowMean, SecondMoment
+from dpadapt.privacy import Cleaning, RowMean
 from dpadapt.privacy.core.noise import _ContinuousNoise
+from dpadapt.privacy.mechanisms import Gaussian, GaussianPurse
 from dpadapt.privacy.rows.tables import numbers
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.testing import (
     Facts,
     Subject,

@@ -30,7 +30,8 @@ from dpadapt.discrepancy import Moments
 from dpadapt.hybrid import TightSchedule
 from dpadapt.mixing import Steps
 from dpadapt.modelfolder import save_model
-from dpadapt.privacy import Ledger, pld_epsilon
+from dpadapt.privacy import Ledger
+from dpadapt.privacy.accounting.composition import pld_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, LaplaceEvent, ParallelEvent, PureEvent
 from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 from dpadapt.report import ReportContext, write_report

@@ -18,7 +18,8 @@ from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.discrepancy.minimisation import discrepancy, minimise_discrepancy
 from dpadapt.discrepancy.moments import release_second_moment
 from dpadapt.discrepancy.parameters import PublicFacts, frank_wolfe_parameters
-from dpadapt.privacy import Cleaning, Private, SecondMoment
+from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.report.figures import GREY, set_title
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells

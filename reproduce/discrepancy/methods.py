@@ -25,7 +25,8 @@ from dpadapt.discrepancy.second_stage import weighted_ridge
 from dpadapt.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
 from dpadapt.discrepancy.smoothing import Softmax
 from dpadapt.discrepancy.variable_projection import variable_projection
-from dpadapt.privacy import Cleaning, Private, SecondMoment
+from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.statistics import SecondMoment
 
 from .data import FigureData, figure_data
 

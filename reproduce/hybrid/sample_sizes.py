@@ -11,7 +11,7 @@ from dpadapt.hybrid.sample_sizes import (
     sizes_of_algorithm_2,
     sizes_of_algorithm_4,
 )
-from dpadapt.privacy import compose_epsilon
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
 from reproduce.page import finish, panels

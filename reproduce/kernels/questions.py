@@ -10,7 +10,7 @@ import numpy as np
 
 from dpadapt.kernels.losses import Logistic
 from dpadapt.kernels.tddl import composed_epsilon
-from dpadapt.privacy import calibrate, gaussian_mu
+from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
 from dpadapt.privacy.mechanisms.machine_constants import (
     PINPConstants,

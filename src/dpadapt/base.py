@@ -114,7 +114,9 @@ class PrivateEstimator(BaseEstimator):
     Examples
     --------
     >>> from dpadapt._linear import LinearRegressor
-    >>> from dpadapt.privacy import Cleaning, SecondMoment, SymmetricGaussian
+    >>> from dpadapt.privacy import Cleaning
+    >>> from dpadapt.privacy.mechanisms import SymmetricGaussian
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> class Level(PrivateEstimator, LinearRegressor):
     ...     '''The public mean, whatever private rows are like.'''
     ...     _reads_labels = False

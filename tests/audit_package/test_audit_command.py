@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from dpadapt.audit import AuditResult, draw_audit
 from dpadapt.cli import app
 from dpadapt.discrepancy import DiscrepancyRegressor, Moments
-from dpadapt.privacy import Private, SecondMoment
+from dpadapt.privacy import Private
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.report import ReportContext, write_report
 
 FACTS = (1.0, 0.4, 1e-6, 0.95, "400 runs", 250, 400, 12, 12, 0.98, "", "public rows")

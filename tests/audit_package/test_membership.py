@@ -27,7 +27,7 @@ from dpadapt.audit import (
 )
 from dpadapt.audit import _attack_figure as figures
 from dpadapt.mixing import NoisyGDClassifier
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import gaussian_delta
 
 N, D = 200, 3000

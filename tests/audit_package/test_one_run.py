@@ -20,17 +20,13 @@ from dpadapt.audit.one_run import epsilon_of_mu
 from dpadapt.baselines import NoisyGradientClassifier, NoisyGradientRegressor
 from dpadapt.discrepancy import DiscrepancyRegressor
 from dpadapt.mixing import AdaMix, AdaMixClassifier, FixedClip, NoisyGD, NoisyGDClassifier
-from dpadapt.privacy import (
-    Cleaning,
-    Exponential,
-    Laplace,
-    SecondMoment,
-    SymmetricGaussian,
-    gaussian_mu,
-)
+from dpadapt.privacy import Cleaning
 from dpadapt.privacy import Private as Rows
 from dpadapt.privacy import Rows as Table
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.core import noise as sources
+from dpadapt.privacy.mechanisms import Exponential, Laplace, SymmetricGaussian
+from dpadapt.privacy.statistics import SecondMoment
 
 DELTA = 1e-5
 pytestmark = pytest.mark.filterwarnings("ignore::dpadapt.discrepancy.AdaptationWarning")

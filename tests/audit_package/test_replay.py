@@ -13,24 +13,19 @@ import pytest
 from dpadapt import Private
 from dpadapt.audit import Moved, Replay, combinations, replay, replay_combination
 from dpadapt.audit.replay import distance
-from dpadapt.privacy import (
-    Agents,
-    Cleaning,
+from dpadapt.privacy import Agents, Cleaning, Ledger, PrivacyError, Rows
+from dpadapt.privacy.mechanisms import (
     Descent,
     DrawnDescent,
     Exponential,
     Laplace,
     LaplaceMin,
-    Ledger,
-    PrivacyError,
-    Rows,
-    RowWeights,
-    SecondMoment,
     SymmetricGaussian,
     best_of_random_runs,
-    draws,
 )
+from dpadapt.privacy.mechanisms.draws import draws
 from dpadapt.privacy.recording.recording import recording
+from dpadapt.privacy.statistics import RowWeights, SecondMoment
 
 PAIRS = int(os.environ.get("DPADAPT_REPLAY_PAIRS", "1"))  # hostile neighbours of each combination
 ROWS = np.random.default_rng(0).normal(size=(30, 2))

@@ -16,7 +16,8 @@ from dpadapt.baselines import (
 )
 from dpadapt.baselines._descent import noisy_descent, tuned
 from dpadapt.baselines._tasks import BaselineTask, residuals
-from dpadapt.privacy import compose_epsilon, gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.testing.tape import releases, taped
 
 FEW = {"steps": 6, "step_size": 0.5, "clip": 1.0}

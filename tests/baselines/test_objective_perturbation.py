@@ -22,7 +22,7 @@ from dpadapt.baselines.objective_perturbation import (
     nesterov,
 )
 from dpadapt.baselines.queries import JACOBIAN, needed_strength
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import gaussian_delta
 from dpadapt.privacy.core.noise import SeededNoise
 from dpadapt.privacy.mechanisms import gaussian as gaussian_mechanism

@@ -13,8 +13,10 @@ from dpadapt import Private
 from dpadapt.baselines import ObjectivePerturbationClassifier
 from dpadapt.baselines._tasks import BaselineTask
 from dpadapt.baselines.queries import needed_strength
-from dpadapt.privacy import Cleaning, GaussianInside, PrivacyError, Rows, gaussian_mu
+from dpadapt.privacy import Cleaning, PrivacyError, Rows
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.core.noise import _power_of_two
+from dpadapt.privacy.mechanisms import GaussianInside
 
 ALPHA = 1e-6
 EPSILON, DELTA = 1.0, 1e-6

@@ -13,18 +13,13 @@ from dpadapt.discrepancy.certificate import (
 )
 from dpadapt.discrepancy.moments import NoisyMoment
 from dpadapt.discrepancy.variable_projection import variable_projection
-from dpadapt.privacy import (
-    Cleaning,
-    Guarantee,
-    PrivacyError,
-    Private,
-    SecondMoment,
-    SymmetricGaussian,
-    gaussian_mu,
-)
+from dpadapt.privacy import Cleaning, Guarantee, PrivacyError, Private
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.core.noise import noise_source
+from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.mechanisms.gaussian import symmetric_gaussian
+from dpadapt.privacy.statistics import SecondMoment
 
 D, TRUTH, LABEL_NOISE = 3, np.array([0.6, -0.4, 0.3]), 0.03
 QUERY = SecondMoment(Cleaning(radius=1.0))

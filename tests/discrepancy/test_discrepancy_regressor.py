@@ -18,7 +18,8 @@ from dpadapt.baselines import PublicOnlyRegressor
 from dpadapt.discrepancy import AdaptationWarning, Moments, discrepancy, minimise_discrepancy
 from dpadapt.discrepancy.moments import release_second_moment
 from dpadapt.discrepancy.second_stage import shrunken_fit
-from dpadapt.privacy import Cleaning, gaussian_mu
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms.gaussian import from_svec, symmetric_gaussian
 from dpadapt.testing.tape import releases, taped
 

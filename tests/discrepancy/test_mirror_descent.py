@@ -13,7 +13,9 @@ from dpadapt.discrepancy.mirror_descent import (
 )
 from dpadapt.discrepancy.queries import Bounds, gradient_spread
 from dpadapt.discrepancy.smoothing import PNorm, Softmax
-from dpadapt.privacy import Cleaning, Private, SecondMoment, gaussian_mu
+from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.statistics import SecondMoment
 
 QUERY = SecondMoment(Cleaning(radius=1.0))
 KINDS = [(g, n) for g in ("entropy", "p-norm") for n in ("matrix", "gradient")]

@@ -14,7 +14,9 @@ from dpadapt.discrepancy.parameters import (
 )
 from dpadapt.discrepancy.queries import Bounds, gradient_spread
 from dpadapt.discrepancy.smoothing import PNorm, Softmax
-from dpadapt.privacy import Cleaning, SecondMoment, gaussian_mu
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.statistics import SecondMoment
 
 QUERY = SecondMoment(Cleaning(radius=1.1))
 X = np.random.default_rng(0).normal(size=(300, 10)) / 4

@@ -25,7 +25,8 @@ from dpadapt.discrepancy.queries import (
 )
 from dpadapt.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
 from dpadapt.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
-from dpadapt.privacy import Cleaning, SecondMoment
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.statistics import SecondMoment
 
 QUERY = SecondMoment(Cleaning(radius=1.0))
 SMOOTHINGS = [Softmax(0.1), Softmax(20.0), OneSidedSoftmax(3.0), PNorm(1), PNorm(3)]

@@ -25,7 +25,8 @@ from dpadapt.discrepancy import (
     label_difference,
 )
 from dpadapt.discrepancy.queries import vertex_range
-from dpadapt.privacy import Cleaning, SecondMoment
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.statistics import SecondMoment
 
 QUERY = SecondMoment(Cleaning(radius=1.0))
 CORNERS = np.array(list(itertools.product([0.0, 0.4], repeat=4)))

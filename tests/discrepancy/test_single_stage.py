@@ -17,8 +17,9 @@ from dpadapt.discrepancy.single_stage import (
     ball_least_squares,
 )
 from dpadapt.discrepancy.smoothing import PNorm, Softmax
-from dpadapt.privacy import Cleaning, Private, SecondMoment
+from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.accounting.events import BoundedRangeEvent, GaussianEvent, PureEvent
+from dpadapt.privacy.statistics import SecondMoment
 
 QUERY = SecondMoment(Cleaning(radius=1.0))
 

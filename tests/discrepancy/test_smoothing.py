@@ -6,7 +6,8 @@ import pytest
 from dpadapt.discrepancy.matrices import row_scores
 from dpadapt.discrepancy.queries import Bounds
 from dpadapt.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
-from dpadapt.privacy import Cleaning, SecondMoment
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.statistics import SecondMoment
 
 SHARP = [1.0, 30.0, 300.0]
 ALL = [Softmax(mu) for mu in SHARP] + [OneSidedSoftmax(mu) for mu in SHARP] + [PNorm(1), PNorm(4)]

@@ -8,7 +8,7 @@ from dpadapt.discrepancy.matrices import weighted_moment
 from dpadapt.discrepancy.second_stage import weighted_ridge
 from dpadapt.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.discrepancy.variable_projection import SingleStageProblem, variable_projection
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from reproduce.discrepancy.data import figure_data
 
 

@@ -7,7 +7,9 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.discrepancy.selection import choose_weights, weights_choice
-from dpadapt.privacy import Cleaning, SecondMoment, SymmetricGaussian
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.mechanisms import SymmetricGaussian
+from dpadapt.privacy.statistics import SecondMoment
 
 QUERY = SecondMoment(Cleaning(radius=1.0))
 

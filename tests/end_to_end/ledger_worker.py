@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from multiprocessing.synchronize import Barrier
 
-from dpadapt.privacy import compose_epsilon
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.core.errors import BudgetExceeded
 from dpadapt.privacy.ledger import tables as tables

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.ledger.ledger import Ledger
 
 WORKER = Path(__file__).with_name("ledger_worker.py")

@@ -9,7 +9,9 @@ import pytest
 from dpadapt import AutoClassifier, BudgetExceeded, PrivacyError, Private, evaluate
 from dpadapt.audit import replay
 from dpadapt.evaluation import hold_out
-from dpadapt.privacy import Cleaning, Ledger, RowSum, SecondMoment, SymmetricGaussian
+from dpadapt.privacy import Cleaning, Ledger, RowSum
+from dpadapt.privacy.mechanisms import SymmetricGaussian
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.testing.hostile import HOSTILE_ROWS, hostile_row
 from dpadapt.testing.independent_accountant import recompute_epsilon
 from dpadapt.testing.tape import releases, taped

@@ -10,8 +10,9 @@ import pytest
 from dpadapt.hybrid.finite_class import FiniteClassLearner, RuleList, sparse_separators
 from dpadapt.hybrid.learners import LearningTask, WeightedRows
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.privacy import Private, RowWeights, reweigh
+from dpadapt.privacy import Private
 from dpadapt.privacy.accounting.events import BoundedRangeEvent
+from dpadapt.privacy.statistics import RowWeights, reweigh
 
 
 def task_for(n, d):

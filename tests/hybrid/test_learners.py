@@ -16,7 +16,8 @@ from dpadapt.hybrid.learners import LearningTask, WeightedRows
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.hybrid.sgd_learner import SGDLearner
 from dpadapt.mixing import NoisyGDClassifier
-from dpadapt.privacy import PrivacyError, RowWeights, reweigh
+from dpadapt.privacy import PrivacyError
+from dpadapt.privacy.statistics import RowWeights, reweigh
 from dpadapt.privacy.statistics.weights import log_cap, projected
 
 

@@ -11,8 +11,9 @@ from dpadapt.hybrid.parity import ParityLearner, ParityRows, parity_rows
 from dpadapt.hybrid.parity_rule import ParityRule
 from dpadapt.hybrid.questions import Mistake
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.privacy import Private, RowWeights
+from dpadapt.privacy import Private
 from dpadapt.privacy.mechanisms.parity import parity_masks
+from dpadapt.privacy.statistics import RowWeights
 
 
 def task_for(n, d, classes=(0, 1)):

@@ -24,7 +24,8 @@ from dpadapt.hybrid.queries import (
 from dpadapt.hybrid.questions import Mistake
 from dpadapt.hybrid.rules import FunctionRule, LinearRule
 from dpadapt.hybrid.tilt.ratio import Law, Ratio
-from dpadapt.privacy import Private, RowWeights, weighted_sensitivity
+from dpadapt.privacy import Private
+from dpadapt.privacy.statistics import RowWeights, weighted_sensitivity
 from dpadapt.privacy.statistics.weights import log_cap, projected
 
 WIDTH = 5

@@ -13,8 +13,9 @@ from dpadapt.hybrid.learners import Learner, LearningTask
 from dpadapt.hybrid.rounds import Round, best_of, plan_rounds, subsample_test_reweigh
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.hybrid.schedules import PaperSchedule, Run, TightSchedule
-from dpadapt.privacy import Gaussian, PrivacyError, Rows
+from dpadapt.privacy import PrivacyError, Rows
 from dpadapt.privacy.local.replies import Estimate
+from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics.weights import log_cap, projected
 from dpadapt.testing.tape import releases, taped
 

@@ -15,7 +15,7 @@ from dpadapt.hybrid.sample_sizes import (
     sizes_of_algorithm_2,
     sizes_of_algorithm_4,
 )
-from dpadapt.privacy import compose_epsilon
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.local.randomisers import BinaryResponse
 from dpadapt.privacy.mechanisms.draws import DrawsEvent
 from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent

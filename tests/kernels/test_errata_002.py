@@ -13,7 +13,7 @@ from dpadapt.kernels.losses import HuberisedHinge, Logistic
 from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.tddl import ball_least_squares
 from dpadapt.kernels.tdil import Rounds
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 HINGE = HuberisedHinge(0.01)
 

@@ -23,7 +23,7 @@ from dpadapt.kernels import (
 )
 from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.tddl import ball_least_squares
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms.machine_constants import PINPConstants, Setting
 
 FACTS = KernelFacts(rows=10**7, penalty=0.01, epsilon=1.0, delta=1e-6)

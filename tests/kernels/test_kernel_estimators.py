@@ -28,7 +28,8 @@ from dpadapt.kernels import (
     Polynomial,
     SparseVector,
 )
-from dpadapt.privacy import PrivacyError, compose_epsilon
+from dpadapt.privacy import PrivacyError
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import event_from_dict
 from dpadapt.testing.speech import everything_said
 from dpadapt.testing.tape import taped

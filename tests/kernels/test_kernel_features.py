@@ -18,7 +18,8 @@ from dpadapt.kernels.features import (
     PolynomialFeatures,
 )
 from dpadapt.kernels.kernel import KERNELS, check_positive_definite
-from dpadapt.privacy import Cleaning, Prepared
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.statistics import Prepared
 
 RNG = np.random.default_rng(0)
 ROWS = RNG.normal(size=(40, 3))

@@ -18,8 +18,9 @@ from dpadapt.kernels.constants import Bounds, sum_error
 from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.queries import whitened_sensitivity
 from dpadapt.kernels.release import released
-from dpadapt.privacy import Cleaning, Gaussian, Private, Rows
+from dpadapt.privacy import Cleaning, Private, Rows
 from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.mechanisms.gaussian import NUGGET
 
 ALPHA = 1e-6

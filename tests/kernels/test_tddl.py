@@ -16,7 +16,8 @@ from dpadapt.kernels import queries, tddl
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.queries import all_sensitivity, each_sensitivity
-from dpadapt.privacy import Cleaning, Private, Rows, calibrate, gaussian_mu
+from dpadapt.privacy import Cleaning, Private, Rows
+from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
 
 ALPHA = 1e-6

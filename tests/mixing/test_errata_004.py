@@ -7,8 +7,8 @@ import math
 import pytest
 from scipy import stats
 
-from dpadapt.privacy import compose_epsilon, gaussian_mu
-from dpadapt.privacy.accounting.composition import gaussian_delta
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.accounting.composition import compose_epsilon, gaussian_delta
 from dpadapt.privacy.accounting.events import GaussianEvent
 
 

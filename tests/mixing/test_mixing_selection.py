@@ -7,7 +7,7 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.mixing import AdaMix, AdaptiveClip
-from dpadapt.privacy import compose_epsilon
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.testing.tape import releases, taped
 from mixing.mixing_problems import (
     make,

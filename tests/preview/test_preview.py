@@ -16,7 +16,7 @@ from dpadapt.preview.asking import classifies
 from dpadapt.preview.parts import Part, sub_populations
 from dpadapt.preview.rehearsal import Rehearsal, Stage, same_noise_epsilon
 from dpadapt.preview.trust import trust_in_words
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 pytestmark = pytest.mark.slow
 

@@ -21,8 +21,8 @@ import pytest
 from scipy import sparse
 
 import dpadapt.privacy.mechanisms.answers
-from dpadapt.privacy import Cleaning, Gaussian, Gram, Grant, PrivacyError, Private, Rows
-from dpadapt.privacy.mechanisms import asking, machines
+from dpadapt.privacy import Cleaning, Grant, PrivacyError, Private, Rows
+from dpadapt.privacy.mechanisms import Gaussian, asking, machines
 from dpadapt.privacy.mechanisms._digest import keyed_digest
 from dpadapt.privacy.mechanisms.asked_model import AskedModel
 from dpadapt.privacy.mechanisms.asking import _facts, open_answers, restore_answers
@@ -31,6 +31,7 @@ from dpadapt.privacy.mechanisms.path import GaussianPath
 from dpadapt.privacy.mechanisms.secret_state import SecretState
 from dpadapt.privacy.rows.schema import ReadBlock, Schema
 from dpadapt.privacy.rows.sources import MemoryRows
+from dpadapt.privacy.statistics import Gram
 from dpadapt.testing.speech import everything_said
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(40, 2))

@@ -11,9 +11,12 @@ import pytest
 from scipy import sparse
 
 from dpadapt import DiscrepancyRegressor, Private
-from dpadapt.privacy import (
+from dpadapt.privacy import Cleaning, PrivacyError, RowMean, Rows
+from dpadapt.privacy.accounting.composition import compose_epsilon
+from dpadapt.privacy.accounting.events import GaussianEvent, LaplaceEvent
+from dpadapt.privacy.core.noise import SecureNoise
+from dpadapt.privacy.mechanisms import (
     CandidateLosses,
-    Cleaning,
     Descent,
     EachRow,
     Exponential,
@@ -22,19 +25,12 @@ from dpadapt.privacy import (
     FilteredMean,
     Gaussian,
     GaussianPurse,
-    Prepared,
-    PrivacyError,
     RandomisedResponse,
-    RowMean,
-    Rows,
-    SecondMoment,
     hide_losses,
 )
-from dpadapt.privacy.accounting.composition import compose_epsilon
-from dpadapt.privacy.accounting.events import GaussianEvent, LaplaceEvent
-from dpadapt.privacy.core.noise import SecureNoise
 from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
 from dpadapt.privacy.recording.recording import recording
+from dpadapt.privacy.statistics import Prepared, SecondMoment
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 CLEANING = Cleaning(radius=1.0)

@@ -9,15 +9,9 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from dpadapt.privacy import (
-    Cleaning,
-    Gaussian,
-    Gram,
-    PrivacyError,
-    Private,
-    Schema,
-    SecondMoment,
-)
+from dpadapt.privacy import Cleaning, PrivacyError, Private, Schema
+from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.statistics import Gram, SecondMoment
 from dpadapt.testing.speech import everything_said
 
 SECRET = 7331.125

@@ -11,7 +11,8 @@ import re
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, Gaussian, Guarantee, Private, SecondMoment, compose_epsilon
+from dpadapt.privacy import Cleaning, Guarantee, Private
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
@@ -21,8 +22,10 @@ from dpadapt.privacy.accounting.events import (
     ParallelEvent,
     PureEvent,
 )
+from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
+from dpadapt.privacy.statistics import SecondMoment
 
 GAUSSIAN = GaussianEvent("second moment", 1.0, 4.0)
 EVERY_EVENT: list[Event] = [

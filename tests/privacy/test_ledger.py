@@ -24,7 +24,9 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 
-from dpadapt.privacy import BudgetExceeded, LedgerError, compose_epsilon, gaussian_mu
+from dpadapt.privacy import BudgetExceeded, LedgerError
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import (
     Event,
     GaussianEvent,

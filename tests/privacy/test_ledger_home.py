@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from dpadapt.privacy import LedgerError, gaussian_mu
+from dpadapt.privacy import LedgerError
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.events import Event, GaussianEvent, PureEvent
 from dpadapt.privacy.files.file_home import home_of, is_mounted, read_on_disk
 from dpadapt.privacy.ledger import tables as tables

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from dpadapt.privacy import BudgetExceeded, LedgerError, compose_delta, compose_epsilon
-from dpadapt.privacy.accounting.composition import fits
+from dpadapt.privacy import BudgetExceeded, LedgerError
+from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, fits
 from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpadapt.privacy import compose_delta, compose_epsilon
+from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
 from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise

@@ -14,19 +14,12 @@ import sys
 import numpy as np
 import pytest
 
-from dpadapt.privacy import (
-    Cleaning,
-    Gaussian,
-    PrivacyError,
-    Private,
-    SecondMoment,
-    SymmetricGaussian,
-    compose_delta,
-    compose_epsilon,
-)
-from dpadapt.privacy.accounting.composition import gaussian_delta
+from dpadapt.privacy import Cleaning, PrivacyError, Private
+from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, gaussian_delta
 from dpadapt.privacy.accounting.events import DiscreteGaussianEvent, GaussianEvent
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise, noise_source
+from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
+from dpadapt.privacy.statistics import SecondMoment
 
 SCALES = [1.0, 0.3, 4096.0, 1e-12, 7e9, 2.0**-40 * 1.999999]
 

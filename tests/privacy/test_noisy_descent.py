@@ -5,19 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.privacy import (
-    Cleaning,
-    Descent,
-    DrawnDescent,
-    PrivacyError,
-    Private,
-    RowWeights,
-    compose_epsilon,
-    draws,
-    reweigh,
-)
+from dpadapt.privacy import Cleaning, PrivacyError, Private
+from dpadapt.privacy.accounting.composition import compose_epsilon
+from dpadapt.privacy.mechanisms import Descent, DrawnDescent
 from dpadapt.privacy.mechanisms._descent import steps
+from dpadapt.privacy.mechanisms.draws import draws
 from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
+from dpadapt.privacy.statistics import RowWeights, reweigh
 
 ROWS = Cleaning(radius=1.0, label_range=(-1.0, 1.0))
 

@@ -21,13 +21,14 @@ from dpadapt import Agents, Private, Schema
 from dpadapt.cli.tables import open_private
 from dpadapt.mixing import AdaMixClassifier
 from dpadapt.pipeline import _mapped
-from dpadapt.privacy import Cleaning, PrivacyError, SecondMoment
+from dpadapt.privacy import Cleaning, PrivacyError
 from dpadapt.privacy.rows import cells as _cells
 from dpadapt.privacy.rows import sources as rows_module
 from dpadapt.privacy.rows import tables as _tables
 from dpadapt.privacy.rows.arrow import arrow_cells
 from dpadapt.privacy.rows.cells import cells_of, codes, date, key, number, text
 from dpadapt.privacy.rows.tables import fill, numbers
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.testing.speech import everything_said
 from one_cell import CONTAINERS, FEW, KINDS, ODD, PLACE, cleaned, column, replaced, same_bits
 

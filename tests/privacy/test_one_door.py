@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpadapt.privacy import (
-    Cleaning,
+from dpadapt.privacy import Cleaning, PrivacyError, Private, Rows
+from dpadapt.privacy.core.mechanism import Mechanism
+from dpadapt.privacy.core.statistic import Statistic
+from dpadapt.privacy.mechanisms import (
     Descent,
     DrawnDescent,
     EachRow,
@@ -18,18 +20,11 @@ from dpadapt.privacy import (
     GaussianPurse,
     LearnOnDraws,
     Parity,
-    PrivacyError,
-    Private,
-    Rows,
-    RowWeights,
-    SecondMoment,
-    draw_rate,
-    draws,
 )
-from dpadapt.privacy.core.mechanism import Mechanism
-from dpadapt.privacy.core.statistic import Statistic
 from dpadapt.privacy.mechanisms import gaussian as gaussian_module
+from dpadapt.privacy.mechanisms.draws import draws
 from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
+from dpadapt.privacy.statistics import RowWeights, SecondMoment, draw_rate
 
 SECRET = 0.271828
 MOMENT = SecondMoment(Cleaning(radius=1.0))
@@ -371,7 +366,7 @@ def test_only_the_rows_themselves_are_rows():
 
 
 def test_a_subclass_of_each_row_is_none():
-    from dpadapt.privacy import FilteredGaussian
+    from dpadapt.privacy.mechanisms import FilteredGaussian
 
     class Wide(EachRow):
         pass

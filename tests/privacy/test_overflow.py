@@ -9,20 +9,11 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.privacy import (
-    Cleaning,
-    EachRow,
-    FilteredGaussian,
-    FilteredMean,
-    Gram,
-    Rows,
-    RowSum,
-    RowWeights,
-    SecondMoment,
-    Weighted,
-)
+from dpadapt.privacy import Cleaning, Rows, RowSum
 from dpadapt.privacy.core.sample import MOST_ROWS
 from dpadapt.privacy.core.statistic import MOST_SUM, check_sum
+from dpadapt.privacy.mechanisms import EachRow, FilteredGaussian, FilteredMean
+from dpadapt.privacy.statistics import Gram, RowWeights, SecondMoment, Weighted
 
 N = 1900
 ROWS = np.zeros((N, 1))

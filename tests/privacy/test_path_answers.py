@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.privacy import Gram, PrivacyError, Private
+from dpadapt.privacy import PrivacyError, Private
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
 from dpadapt.privacy.mechanisms.asked_model import AskedModel
 from dpadapt.privacy.mechanisms.asking import open_answers
 from dpadapt.privacy.mechanisms.path import GaussianPath
+from dpadapt.privacy.statistics import Gram
 
 ALPHA = 1e-6  # rate of false positives of every test here
 ROWS = np.array([[0.0], [0.4], [-0.7]])

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 
-from dpadapt.privacy import Gram
 from dpadapt.privacy.mechanisms.path import NUGGET, LazyPath
+from dpadapt.privacy.statistics import Gram
 
 
 def factor_of(path):

@@ -23,19 +23,7 @@ from dpadapt import (
     evaluate,
 )
 from dpadapt.audit import replay
-from dpadapt.privacy import (
-    Cleaning,
-    Exponential,
-    FilteredGaussian,
-    Gaussian,
-    GaussianPurse,
-    Laplace,
-    Ledger,
-    RandomisedResponse,
-    RowSum,
-    SecondMoment,
-    SymmetricGaussian,
-)
+from dpadapt.privacy import Cleaning, Ledger, RowSum
 from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
     DiscreteGaussianEvent,
@@ -43,7 +31,17 @@ from dpadapt.privacy.accounting.events import (
     LaplaceEvent,
     PureEvent,
 )
+from dpadapt.privacy.mechanisms import (
+    Exponential,
+    FilteredGaussian,
+    Gaussian,
+    GaussianPurse,
+    Laplace,
+    RandomisedResponse,
+    SymmetricGaussian,
+)
 from dpadapt.privacy.mechanisms.draws import DrawsEvent
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.privacy.units.groups import of_people
 from dpadapt.privacy.units.people import People
 from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row

@@ -20,8 +20,10 @@ from sklearn.model_selection import GridSearchCV, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from dpadapt.privacy import Cleaning, Private, SecondMoment, SymmetricGaussian
+from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.accounting.composition import gaussian_delta
+from dpadapt.privacy.mechanisms import SymmetricGaussian
+from dpadapt.privacy.statistics import SecondMoment
 
 SECRET = 271828.1828  # a value to look for in everything that is said
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, Private, SecondMoment
+from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.statistics import SecondMoment
 
 RADIUS = 1.5
 INTERCEPTS = {"none": 0.0, "below": 0.6, "equal": RADIUS, "above": 2.5}

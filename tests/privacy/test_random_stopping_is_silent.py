@@ -11,7 +11,9 @@ import dpadapt.base as base
 import dpadapt.mixing._classifier as mixing
 from dpadapt import Private
 from dpadapt.mixing import AdaMixClassifier
-from dpadapt.privacy import Cleaning, Gaussian, SecondMoment, Session, best_of_random_runs
+from dpadapt.privacy import Cleaning, Session
+from dpadapt.privacy.mechanisms import Gaussian, best_of_random_runs
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.reweighting import Profiled, ReweightingRegressor
 
 RNG = np.random.default_rng(0)

@@ -11,10 +11,12 @@ import pandas as pd
 import pytest
 
 from dpadapt import PrivacyError, Private
-from dpadapt.privacy import Cleaning, Gaussian, Laplace, Prepared, RowMean, Rows, SecondMoment
+from dpadapt.privacy import Cleaning, RowMean, Rows
 from dpadapt.privacy.core import sample as sample_module
+from dpadapt.privacy.mechanisms import Gaussian, Laplace
 from dpadapt.privacy.rows.arrow import arrow_cells
 from dpadapt.privacy.rows.cells import cells_of, codes
+from dpadapt.privacy.statistics import Prepared, SecondMoment
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 

@@ -21,10 +21,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-from dpadapt.privacy import Cleaning, PrivacyError, Private, Schema, SecondMoment
+from dpadapt.privacy import Cleaning, PrivacyError, Private, Schema
 from dpadapt.privacy.core.quiet import muted, quiet
 from dpadapt.privacy.rows import sources as rows_module
 from dpadapt.privacy.rows.tables import numbers
+from dpadapt.privacy.statistics import SecondMoment
 
 SECRET = 31337.25
 ODD_CELLS = [
@@ -698,7 +699,8 @@ def test_a_file_in_one_row_group_is_streamed(tmp_path):
     parquet.write_table(table, tmp_path / "a.parquet", row_group_size=len(cells))
     code = f"""
 from pathlib import Path
-from dpadapt.privacy import Cleaning, Private, SecondMoment
+from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.statistics import SecondMoment
 
 def memory(field):
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -16,13 +16,14 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 from dpadapt import Private, Schema
 from dpadapt.pipeline import _mapped
-from dpadapt.privacy import Cleaning, SecondMoment
+from dpadapt.privacy import Cleaning
 from dpadapt.privacy.rows import schema as schema_module
 from dpadapt.privacy.rows.columns import Column
 from dpadapt.privacy.rows.schema import ReadBlock
 from dpadapt.privacy.rows.sources import _as_table
 from dpadapt.privacy.rows.tables import numbers
 from dpadapt.privacy.rows.times import duration
+from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.privacy.statistics.gram import Gram
 from one_cell import ODD
 

@@ -11,19 +11,17 @@ import pytest
 from scipy import stats
 
 from audit import epsilon_lower_bound
-from dpadapt.privacy import (
+from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.accounting.composition import compose_epsilon
+from dpadapt.privacy.core.noise import SeededNoise
+from dpadapt.privacy.mechanisms import (
     CandidateLosses,
-    Cleaning,
     Exponential,
     Gaussian,
-    Private,
-    SecondMoment,
     SymmetricGaussian,
     best_of_random_runs,
-    compose_epsilon,
     holdout_choice,
 )
-from dpadapt.privacy.core.noise import SeededNoise
 from dpadapt.privacy.mechanisms.exponential import noisy_argmin
 from dpadapt.privacy.mechanisms.gaussian import symmetric_gaussian
 from dpadapt.privacy.mechanisms.random_stopping import (
@@ -32,6 +30,7 @@ from dpadapt.privacy.mechanisms.random_stopping import (
     random_runs,
 )
 from dpadapt.privacy.mechanisms.selection import _gamma
+from dpadapt.privacy.statistics import SecondMoment
 
 ALPHA = 1e-6
 

@@ -16,31 +16,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpadapt.privacy import (
-    BudgetExceeded,
+from dpadapt.privacy import BudgetExceeded, Cleaning, Grant, PrivacyError, Private, RowMean, Rows
+from dpadapt.privacy.core.mechanism import Noise
+from dpadapt.privacy.core.noise import SeededNoise
+from dpadapt.privacy.mechanisms import (
     CandidateLosses,
-    Cleaning,
     Exponential,
     ExponentialOnBall,
     Gaussian,
     GaussianProcess,
-    Grant,
     Laplace,
     LaplaceMin,
-    PrivacyError,
-    Private,
     RandomisedResponse,
-    RowMean,
-    Rows,
-    SecondMoment,
     SymmetricGaussian,
     hide_losses,
     holdout_choice,
 )
-from dpadapt.privacy.core.mechanism import Noise
-from dpadapt.privacy.core.noise import SeededNoise
 from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
 from dpadapt.privacy.rows import sources as rows_module
+from dpadapt.privacy.statistics import SecondMoment
 
 SECRET = 0.271828
 MOMENT = SecondMoment(Cleaning(radius=1.0))
@@ -144,7 +138,7 @@ def test_a_refused_charge_leaves_no_noise_no_grant_and_no_guarantee(private, ref
 
 
 def test_random_stopping_is_charged_before_the_number_of_runs_is_drawn(private):
-    from dpadapt.privacy import best_of_random_runs
+    from dpadapt.privacy.mechanisms import best_of_random_runs
 
     log: list[str] = []
     with opened(private, ledger=Budget(log)) as session:
@@ -721,7 +715,7 @@ def test_training_and_choice_compose_in_parallel(private):
     (event,) = guarantee.events
     assert event.kind == "parallel"
     # power: had they been charged one after the other, the budget would have been passed
-    from dpadapt.privacy import compose_epsilon
+    from dpadapt.privacy.accounting.composition import compose_epsilon
 
     assert compose_epsilon([e for branch in event.branches for e in branch], 1e-6) > 1.2
 

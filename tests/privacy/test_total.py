@@ -12,20 +12,12 @@ from scipy import sparse
 
 from dpadapt.hybrid.rules import FunctionRule
 from dpadapt.kernels import FunctionKernel
-from dpadapt.privacy import (
-    Cleaning,
-    GaussianInside,
-    Gram,
-    Prepared,
-    PrivacyError,
-    Private,
-    RowMean,
-    Rows,
-    Schema,
-)
+from dpadapt.privacy import Cleaning, PrivacyError, Private, RowMean, Rows, Schema
+from dpadapt.privacy.mechanisms import GaussianInside
 from dpadapt.privacy.mechanisms.loans import Loan
 from dpadapt.privacy.rows.sources import MemoryRows
 from dpadapt.privacy.rows.total import by_pairs, by_rows, taken
+from dpadapt.privacy.statistics import Gram, Prepared
 from dpadapt.privacy.statistics.weighted import _losses
 
 SECRET, PLACE, ROWS = 7331.125, 17, 300

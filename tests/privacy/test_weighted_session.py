@@ -7,14 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpadapt.privacy import (
-    Cleaning,
-    Gaussian,
-    LearnOnDraws,
-    Parity,
-    PrivacyError,
-    Private,
-    Rows,
+from dpadapt.privacy import Cleaning, PrivacyError, Private, Rows
+from dpadapt.privacy.mechanisms import Gaussian, LearnOnDraws, Parity
+from dpadapt.privacy.mechanisms.descent import DrawnDescent
+from dpadapt.privacy.mechanisms.draws import draws
+from dpadapt.privacy.statistics import (
     RowWeights,
     Weighted,
     WeightedMean,
@@ -23,8 +20,6 @@ from dpadapt.privacy import (
     reweigh,
     weighted_sensitivity,
 )
-from dpadapt.privacy.mechanisms.descent import DrawnDescent
-from dpadapt.privacy.mechanisms.draws import draws
 
 UNIT = Cleaning(radius=1.0)
 LABELLED = Cleaning(radius=1.0, label_range=(-1.0, 1.0))

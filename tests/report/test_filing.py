@@ -13,7 +13,8 @@ from dpadapt import DiscrepancyRegressor, Guarantee, InteractivePredictor, Priva
 from dpadapt.cli import app
 from dpadapt.discrepancy import Moments
 from dpadapt.modelfolder import save_model
-from dpadapt.privacy import Ledger, compose_delta
+from dpadapt.privacy import Ledger
+from dpadapt.privacy.accounting.composition import compose_delta
 from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
 from dpadapt.report import (
     Card,

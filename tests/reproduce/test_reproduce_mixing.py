@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from dpadapt.mixing.softmax import residuals
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from paper_command import call, needs_data
 from reproduce.data.classes import ClassData
 from reproduce.mixing import errors, figure_6, figures_9_to_13, figures_14_to_18, tasks

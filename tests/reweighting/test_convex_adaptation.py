@@ -9,7 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, Laplace, Private, compose_delta, gaussian_mu
+from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.accounting.composition import compose_delta
+from dpadapt.privacy.mechanisms import Laplace
 from dpadapt.reweighting.convex_adaptation import ConvexAdaptation
 from dpadapt.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
 from dpadapt.reweighting.objective import ConvexPenalty, SquaredLoss, reference_weights

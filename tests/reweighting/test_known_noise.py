@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.privacy import Cleaning, Prepared, gaussian_mu
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting import known_noise_course
 from dpadapt.reweighting.horizon import Geometry, response
 from dpadapt.reweighting.known_noise import KnownNoiseDescent

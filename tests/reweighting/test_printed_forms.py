@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent

@@ -11,7 +11,8 @@ from scipy.optimize import minimize
 
 from audit import epsilon_lower_bound
 from dpadapt import Private
-from dpadapt.privacy import Cleaning, PrivacyError, gaussian_mu
+from dpadapt.privacy import Cleaning, PrivacyError
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.reweighting.profile import predicted_noise, profile, profiled_objective
 from dpadapt.reweighting.profiled_classification import ProfiledClassification

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from dpadapt import AdaptationPipeline, Private, ReweightingClassifier
 from dpadapt._cautions import CautionWarning
 from dpadapt.baselines import NoisyGradientClassifier
-from dpadapt.privacy import compose_epsilon
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.reweighting import GeneralGradient, KnownNoise, ProfiledLogistic
 from dpadapt.testing.speech import everything_said
 from dpadapt.testing.tape import releases, taped

@@ -18,7 +18,7 @@ from dpadapt import AdaptationPipeline, Private, ReweightingRegressor
 from dpadapt._cautions import CautionWarning
 from dpadapt._checks import GuaranteeWarning
 from dpadapt.baselines import NoisyGradientRegressor
-from dpadapt.privacy import compose_epsilon
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.reweighting import (
     ConvexGradient,
     KnownNoise,

@@ -9,7 +9,8 @@ import pytest
 
 from audit import epsilon_lower_bound
 from dpadapt import Private
-from dpadapt.privacy import Cleaning, gaussian_mu
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.reweighting.moment_regression import MomentRegression, ReleasedMoment
 from dpadapt.reweighting.profile import profile
 from dpadapt.reweighting.queries import BoundedMoment

@@ -18,23 +18,22 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
-from dpadapt.privacy import (
-    Cleaning,
+from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.core.noise import ExactNoise, NoiseSource, SecureNoise, SeededNoise
+from dpadapt.privacy.mechanisms import (
     Exponential,
     Gaussian,
     Laplace,
-    Private,
     RandomisedResponse,
-    SecondMoment,
     SymmetricGaussian,
 )
-from dpadapt.privacy.core.noise import ExactNoise, NoiseSource, SecureNoise, SeededNoise
 from dpadapt.privacy.mechanisms.exponential import noisy_argmin
 from dpadapt.privacy.mechanisms.gaussian import NUGGET, gaussian_process, symmetric_gaussian
 from dpadapt.privacy.mechanisms.gaussian import gaussian as add_gaussian
 from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
 from dpadapt.privacy.mechanisms.random_stopping import random_runs
 from dpadapt.privacy.mechanisms.randomised_response import randomised_response
+from dpadapt.privacy.statistics import SecondMoment
 
 ALPHA = 1e-6
 WRONG = (0.7, 1.3)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.report.figures import BLUE, GREY, ORANGE, blank, plain, set_title
 
 from .membership import (

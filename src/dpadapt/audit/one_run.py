@@ -258,7 +258,7 @@ def epsilon_of_mu(mu: float, delta: float) -> float:
 
     Examples
     --------
-    >>> from dpadapt.privacy import gaussian_mu
+    >>> from dpadapt.privacy.accounting.calibration import gaussian_mu
     >>> round(epsilon_of_mu(gaussian_mu(1.0, 1e-6), 1e-6), 6)
     1.0
     """

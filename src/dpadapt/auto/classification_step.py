@@ -22,7 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt.privacy import Cleaning, Prepared, Session, shrink_factors
+from dpadapt.privacy import Cleaning, Session, shrink_factors
+from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.known_noise_course import PublicProblem, choose_course
 
 from .classification_noise import Rehearsal, centred

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt.privacy import GaussianPurse, Grant, Prepared, RowMean, Session
+from dpadapt.privacy import Grant, RowMean, Session
+from dpadapt.privacy.mechanisms import GaussianPurse
+from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.horizon import mean_of_last, response
 from dpadapt.reweighting.queries import RowGradient
 

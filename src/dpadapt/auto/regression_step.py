@@ -1,6 +1,6 @@
 r"""The private step of regression: from the public model, as far as the known noise allows.
 
-All releases come out of one Gaussian purse (:class:`~dpadapt.privacy.GaussianPurse`). With r the
+All releases come out of one Gaussian purse (``GaussianPurse``). With r the
 error of the start, D the differences of experts and z the whitened features:
 
  1. errors: histogram of r. Whatever the shift is, it tells where errors are and how large: the
@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt.privacy import Cleaning, Prepared, Session
+from dpadapt.privacy import Cleaning, Session
+from dpadapt.privacy.statistics import Prepared
 
 from .descent import Looks
 from .path_features import PathFeatures, Whitening, differences

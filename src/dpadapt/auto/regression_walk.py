@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpadapt.privacy import Cleaning, Prepared, shrink_factors
+from dpadapt.privacy import Cleaning, shrink_factors
+from dpadapt.privacy.statistics import Prepared
 
 from .descent import Looks, descend, response
 from .regression_prior import SHIFTS, STRAIGHT, kept

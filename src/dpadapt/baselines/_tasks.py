@@ -13,7 +13,8 @@ from scipy.special import expit
 from dpadapt._checks import public_scaling
 from dpadapt._public_fits import fit_logistic, fit_ridge
 from dpadapt.base import Problem
-from dpadapt.privacy import Cleaning, Prepared, shrink_factors
+from dpadapt.privacy import Cleaning, shrink_factors
+from dpadapt.privacy.statistics import Prepared
 
 Array = NDArray[np.float64]
 

@@ -17,14 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._constraints import Flag, Table
-from dpadapt.privacy import (
-    Gaussian,
-    Guarantee,
-    Prepared,
-    Private,
-    SymmetricGaussian,
-    shrink_factors,
-)
+from dpadapt.privacy import Guarantee, Private, shrink_factors
+from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
+from dpadapt.privacy.statistics import Prepared
 
 from ._base import PrivateClassifier, PrivateRegressor
 from ._tasks import Array, BaselineTask, bound_of, fit_ridge, signed

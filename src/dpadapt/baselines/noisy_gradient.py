@@ -13,7 +13,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._constraints import Count, Null, OneOf, Positive, Table
-from dpadapt.privacy import Gaussian, Guarantee, Private, gaussian_mu
+from dpadapt.privacy import Guarantee, Private
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.mechanisms import Gaussian
 
 from ._base import PrivateClassifier, PrivateRegressor
 from ._descent import median_norm, noisy_descent, smoothness, tuned

@@ -19,7 +19,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._constraints import Count, Null, OneOf, Positive, Table
-from dpadapt.privacy import Gaussian, Guarantee, Private
+from dpadapt.privacy import Guarantee, Private
+from dpadapt.privacy.mechanisms import Gaussian
 
 from ._base import PrivateRegressor
 from ._descent import noisy_descent

@@ -26,7 +26,9 @@ import numpy as np
 from scipy.special import expit
 
 from dpadapt._constraints import NonNegative, OneOf, Table
-from dpadapt.privacy import Gaussian, Guarantee, Private, Rows, gaussian_mu
+from dpadapt.privacy import Guarantee, Private, Rows
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.mechanisms import Gaussian
 
 from ._base import PrivateClassifier, PrivateRegressor
 from ._tasks import Array, BaselineTask, signed

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt.privacy import GaussianInside, Hidden, RowMean, Session, shrink_factors
+from dpadapt.privacy import Hidden, RowMean, Session, shrink_factors
+from dpadapt.privacy.mechanisms import GaussianInside
 
 from ._tasks import Array, residuals
 

@@ -147,7 +147,7 @@ def datasets_table(datasets: Sequence[Dataset]) -> Table:
 
 def charges_table(name: str, charges: Sequence[Charge], delta: float) -> Table:
     """Every charge of one data set."""
-    from dpadapt.privacy import compose_epsilon
+    from dpadapt.privacy.accounting.composition import compose_epsilon
 
     table = _table("no.", ("epsilon",), right=("when (UTC)", "who asked", "released"))
     table.title = _text(f"Charges of {name} (epsilon of each alone, at delta {delta:g})", "bold")

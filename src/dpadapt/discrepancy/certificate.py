@@ -55,7 +55,9 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Gaussian, Grant, Hidden, SecondMoment, Session
+from dpadapt.privacy import Grant, Hidden, Session
+from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.statistics import SecondMoment
 
 from .matrices import Array
 from .minimisation import discrepancy

@@ -27,7 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Exponential, Grant, Hidden, LaplaceMin, SecondMoment, Session
+from dpadapt.privacy import Grant, Hidden, Session
+from dpadapt.privacy.mechanisms import Exponential, LaplaceMin
+from dpadapt.privacy.statistics import SecondMoment
 
 from .matrices import Array, public_rows, symmetric_part, weighted_moment
 from .queries import Bounds, Scores, Smoothing, bounds_of, hidden_scores

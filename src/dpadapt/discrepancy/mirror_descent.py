@@ -27,7 +27,9 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Gaussian, Grant, Hidden, SecondMoment, Session, SymmetricGaussian
+from dpadapt.privacy import Grant, Hidden, Session
+from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
+from dpadapt.privacy.statistics import SecondMoment
 
 from .frank_wolfe import printed_vertex_noise, whole_sample
 from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment

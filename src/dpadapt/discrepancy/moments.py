@@ -7,7 +7,7 @@ released once:
     s_0 = sensitivity / mu,    M^ = M_0 + s_0 N,
 
 with N symmetric Gaussian of variance 1 on and 1/2 off the diagonal, mu the exact Gaussian-DP
-parameter of (epsilon, delta), and the sensitivity of :class:`~dpadapt.privacy.SecondMoment`. The
+parameter of (epsilon, delta), and the sensitivity of ``SecondMoment``. The
 weights, the second stage and every choice of a hyper-parameter are functions of M^ and of public
 rows: post-processing, at no cost.
 
@@ -27,7 +27,9 @@ from numpy.typing import NDArray
 
 from dpadapt._constraints import NonNegative, OneOf, Table
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import Cleaning, Guarantee, Private, SecondMoment, SymmetricGaussian
+from dpadapt.privacy import Cleaning, Guarantee, Private
+from dpadapt.privacy.mechanisms import SymmetricGaussian
+from dpadapt.privacy.statistics import SecondMoment
 
 from .minimisation import discrepancy, minimise_discrepancy
 from .second_stage import shrunken_fit

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import SecondMoment, calibrate, gaussian_mu
+from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import DiscreteGaussianEvent
+from dpadapt.privacy.statistics import SecondMoment
 
 from .matrices import Array
 from .queries import Bounds, Smoothing, gradient_spread

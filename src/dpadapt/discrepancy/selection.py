@@ -13,7 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.privacy import Exponential, Grant, Hidden, SecondMoment, Session
+from dpadapt.privacy import Grant, Hidden, Session
+from dpadapt.privacy.mechanisms import Exponential
+from dpadapt.privacy.statistics import SecondMoment
 
 from .matrices import public_rows, weighted_moment
 from .queries import Bounds, bounds_of, choice_range, hidden_discrepancies

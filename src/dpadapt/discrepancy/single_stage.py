@@ -30,15 +30,9 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import (
-    Exponential,
-    Gaussian,
-    Hidden,
-    LaplaceMin,
-    Mechanism,
-    SecondMoment,
-    Session,
-)
+from dpadapt.privacy import Hidden, Mechanism, Session
+from dpadapt.privacy.mechanisms import Exponential, Gaussian, LaplaceMin
+from dpadapt.privacy.statistics import SecondMoment
 
 from .frank_wolfe import whole_sample
 from .matrices import Array, public_rows, symmetric_part, weighted_moment

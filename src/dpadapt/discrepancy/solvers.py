@@ -24,16 +24,9 @@ from dpadapt._constraints import (
     Table,
 )
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import (
-    Cleaning,
-    Exponential,
-    Guarantee,
-    Hidden,
-    Mechanism,
-    Private,
-    SecondMoment,
-    Session,
-)
+from dpadapt.privacy import Cleaning, Guarantee, Hidden, Mechanism, Private, Session
+from dpadapt.privacy.mechanisms import Exponential
+from dpadapt.privacy.statistics import SecondMoment
 
 from .certificate import NoisyDiscrepancy, planned_discrepancy, release_discrepancy
 from .frank_wolfe import NoisyFrankWolfe

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from dpadapt import _validate
-from dpadapt.privacy import Gaussian, Private, Schema, Session
+from dpadapt.privacy import Private, Schema, Session
+from dpadapt.privacy.mechanisms import Gaussian
 
 from .answers import Asked, answered, asked, public_baseline
 from .evaluation import Evaluation, Measured

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dpadapt._constraints import Count, Flag, Fraction, Null, Positive, Table
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import Estimate, Poll, estimate
+from dpadapt.privacy.local import Estimate, Poll, estimate
 
 from .questions import Loss, Mistake
 from .rules import Rule

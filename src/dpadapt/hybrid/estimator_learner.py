@@ -16,7 +16,9 @@ import numpy as np
 from sklearn.base import clone
 
 from dpadapt._constraints import Count, Fraction, Table
-from dpadapt.privacy import LearnOnDraws, Private, draw_rate
+from dpadapt.privacy import Private
+from dpadapt.privacy.mechanisms import LearnOnDraws
+from dpadapt.privacy.statistics import draw_rate
 
 from .learners import Learner, LearningTask, WeightedRows
 from .rules import FunctionRule, LinearRule, raw_features

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Exponential, RowMap
+from dpadapt.privacy import RowMap
+from dpadapt.privacy.mechanisms import Exponential
 
 from .learners import Learner, LearningTask, WeightedRows
 from .queries import ClassLosses, Hypotheses, hide_scores

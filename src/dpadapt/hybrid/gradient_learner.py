@@ -14,7 +14,9 @@ from typing import ClassVar
 import numpy as np
 
 from dpadapt._constraints import Count, Positive, Table
-from dpadapt.privacy import Gaussian, shrink_factors, weighted_sensitivity
+from dpadapt.privacy import shrink_factors
+from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.statistics import weighted_sensitivity
 
 from .learners import Learner, LearningTask, WeightedRows
 from .queries import WeightedSlope

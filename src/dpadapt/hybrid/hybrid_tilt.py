@@ -9,7 +9,8 @@ import numpy as np
 
 from dpadapt._checks import public_scaling
 from dpadapt._linear import class_labels
-from dpadapt.privacy import NotEnoughAgents, Session
+from dpadapt.privacy import Session
+from dpadapt.privacy.local import NotEnoughAgents
 
 from ._classifier import HybridProblem, RuleClassifier
 from .certificate import AgentsCertificate

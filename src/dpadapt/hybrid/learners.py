@@ -17,19 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import (
-    Cleaning,
-    Grant,
-    Hidden,
-    Mechanism,
-    Prepared,
-    RowMap,
-    RowWeights,
-    Session,
-    Weighted,
-    WeightedMean,
-    draws,
-)
+from dpadapt.privacy import Cleaning, Grant, Hidden, Mechanism, RowMap, Session
+from dpadapt.privacy.mechanisms.draws import draws
+from dpadapt.privacy.statistics import Prepared, RowWeights, Weighted, WeightedMean
 
 from .rules import LinearRule, Rule
 

@@ -19,7 +19,8 @@ from typing import ClassVar
 
 from dpadapt import _validate as validate
 from dpadapt._constraints import Fraction, Table
-from dpadapt.privacy import Mechanism, Parity, Rows
+from dpadapt.privacy import Mechanism, Rows
+from dpadapt.privacy.mechanisms import Parity
 from dpadapt.privacy.mechanisms.parity import thinning
 
 from .learners import Learner, LearningTask, WeightedRows

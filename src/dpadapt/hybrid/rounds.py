@@ -35,8 +35,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dpadapt.privacy import Estimate, Grant, Mechanism, PrivacyError, RowWeights, Session
+from dpadapt.privacy import Grant, Mechanism, PrivacyError, Session
 from dpadapt.privacy.core.errors import LET_THROUGH
+from dpadapt.privacy.local import Estimate
+from dpadapt.privacy.statistics import RowWeights
 
 from .learners import Learner, LearningTask, WeightedRows
 from .queries import lower_weights
@@ -164,7 +166,7 @@ def plan_rounds(
 
     Examples
     --------
-    >>> from dpadapt.privacy import Gaussian
+    >>> from dpadapt.privacy.mechanisms import Gaussian
     >>> class Coin(Learner):
     ...     def mechanism(self, task, density):
     ...         return Gaussian("coin", 1 / density)

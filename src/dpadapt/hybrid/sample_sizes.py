@@ -26,7 +26,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import compose_delta, gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.accounting.composition import compose_delta
 from dpadapt.privacy.local.replies import agents_needed
 from dpadapt.privacy.mechanisms.draws import DrawsEvent
 from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from dpadapt._constraints import Between, Count, OneOf, Positive, Table
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import density_schedule
+from dpadapt.privacy.statistics import density_schedule
 
 __all__ = ["PaperSchedule", "Run", "Schedule", "TightSchedule"]
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dpadapt._constraints import Count, NonNegative, Null, OneOf, Positive, Table
-from dpadapt.privacy import Descent, DrawnDescent
+from dpadapt.privacy.mechanisms import Descent, DrawnDescent
 
 from .learners import Learner, LearningTask, WeightedRows
 from .rules import LinearRule

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadapt._constraints import Instance, Named, Positive, Table
-from dpadapt.privacy import Estimate, NotEnoughAgents, Session
+from dpadapt.privacy import Session
+from dpadapt.privacy.local import Estimate, NotEnoughAgents
 
 from ._classifier import HybridProblem, RuleClassifier
 from .agent_tests import AgentTest, BitTest, FreshAgents, PaperTest

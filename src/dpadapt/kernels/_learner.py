@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import vstack
 
-from dpadapt.privacy import Cleaning, Gram, Hidden, Prepared, Rows, Session
+from dpadapt.privacy import Cleaning, Hidden, Rows, Session
+from dpadapt.privacy.statistics import Gram, Prepared
 
 from . import queries
 from ._public_model import PublicModel

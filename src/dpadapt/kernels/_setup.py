@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt._checks import public_scaling
-from dpadapt.privacy import Cleaning, gaussian_mu
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 from .constants import Constants, constants
 from .erm import solve

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from dpadapt._constraints import Count, OneOf, Table
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import GaussianPath
+from dpadapt.privacy.mechanisms import GaussianPath
 from dpadapt.privacy.mechanisms.asked_model import Asked
 from dpadapt.privacy.mechanisms.machine_constants import (
     PINPConstants,

@@ -42,7 +42,7 @@ import math
 from dataclasses import replace
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import calibrate, gaussian_mu
+from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
 from dpadapt.privacy.mechanisms.machine_constants import PINPConstants, Setting
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import gaussian_mu
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 __all__ = ["KernelFacts", "path_error"]
 

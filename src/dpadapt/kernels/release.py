@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from dpadapt._constraints import Count, OneOf, Table
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import Gaussian, Hidden, Session, gaussian_mu
+from dpadapt.privacy import Hidden, Session
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.mechanisms import Gaussian
 
 from . import queries
 from .constants import Bounds, Constants

@@ -34,8 +34,10 @@ from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
 from dpadapt._constraints import Between, OneOf, Table
-from dpadapt.privacy import Gaussian, Hidden, Laplace, Session, calibrate, gaussian_mu
+from dpadapt.privacy import Hidden, Session
+from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
+from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from . import queries
 from .constants import Bounds, Constants

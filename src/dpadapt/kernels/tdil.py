@@ -31,15 +31,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import (
-    Exponential,
-    ExponentialOnBall,
-    Gaussian,
-    Hidden,
-    Mechanism,
-    Session,
-    gaussian_mu,
-)
+from dpadapt.privacy import Hidden, Mechanism, Session
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.mechanisms import Exponential, ExponentialOnBall, Gaussian
 from dpadapt.privacy.mechanisms.machine_constants import POTENTIAL
 
 from . import queries

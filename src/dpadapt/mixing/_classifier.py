@@ -26,8 +26,9 @@ from dpadapt._linear import LinearClassifier
 from dpadapt._progress import row_progress
 from dpadapt._story import Story
 from dpadapt.base import PrivateEstimator
-from dpadapt.privacy import Gaussian, Guarantee, Private, RowSum, Session, best_of_random_runs
+from dpadapt.privacy import Guarantee, Private, RowSum, Session
 from dpadapt.privacy.accounting.events import Relation
+from dpadapt.privacy.mechanisms import Gaussian, best_of_random_runs
 
 from ._solver import Origin, Run, Solver
 from ._stories import direction_story

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt._checks import public_scaling
-from dpadapt.privacy import Directions
+from dpadapt.privacy.statistics import Directions
 
 from .softmax import Array, Rows
 

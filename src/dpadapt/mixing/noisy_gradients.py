@@ -7,16 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt.privacy import (
-    EachRow,
-    FilteredGaussian,
-    FilteredMean,
-    Gaussian,
-    Grant,
-    RowMap,
-    RowSum,
-    Session,
-)
+from dpadapt.privacy import Grant, RowMap, RowSum, Session
+from dpadapt.privacy.mechanisms import EachRow, FilteredGaussian, FilteredMean, Gaussian
 
 from .projection import GradientSpan
 from .queries import ClippedGradients, ProjectedGradients, RowCount

@@ -16,7 +16,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.privacy import FilteredMean, RowMap, RowMean
+from dpadapt.privacy import RowMap, RowMean
+from dpadapt.privacy.mechanisms import FilteredMean
 
 from .projection import GradientSpan
 from .softmax import Array, Rows, lengths, numerators

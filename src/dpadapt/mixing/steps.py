@@ -9,7 +9,8 @@ from typing import ClassVar
 from dpadapt import _validate as validate
 from dpadapt._constraints import Between, Count, Null, Positive, Table
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import Session, gaussian_mu
+from dpadapt.privacy import Session
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 __all__ = ["StableSteps", "Steps", "StepsAtNoise", "row_mu", "steps_for_noise"]
 

@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 from dpadapt.auto import AutoClassifier, AutoRegressor
 from dpadapt.auto.experts import fit_expert
 from dpadapt.auto.reading import Reader
-from dpadapt.privacy import Private, compose_epsilon, gaussian_mu
+from dpadapt.privacy import Private
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent
 
 from .parts import Part

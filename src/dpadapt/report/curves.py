@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpadapt.privacy import compose_delta, compose_epsilon
+from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
 from dpadapt.privacy.accounting.events import Event
 
 __all__ = ["detection_limit", "epsilon_curve"]

@@ -8,7 +8,8 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.privacy import Guarantee, compose_delta, pld_epsilon
+from dpadapt.privacy import Guarantee
+from dpadapt.privacy.accounting.composition import compose_delta, pld_epsilon
 
 from . import wording
 from .card import QUESTIONS, Card

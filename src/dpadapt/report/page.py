@@ -18,7 +18,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpadapt._story import Story, number, short
-from dpadapt.privacy import Guarantee, pld_epsilon
+from dpadapt.privacy import Guarantee
+from dpadapt.privacy.accounting.composition import pld_epsilon
 
 from . import curves, wording
 from .card import Card

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Cleaning, Gaussian, Rows, Session
+from dpadapt.privacy import Cleaning, Rows, Session
+from dpadapt.privacy.mechanisms import Gaussian
 
 from .objective import ConvexPenalty, RowLoss, SmoothPenalty, loss_gradients
 from .queries import StepClaims

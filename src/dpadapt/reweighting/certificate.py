@@ -51,7 +51,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Gaussian, Mechanism, Session
+from dpadapt.privacy import Mechanism, Session
+from dpadapt.privacy.mechanisms import Gaussian
 
 from .labelled_discrepancy import row_length
 from .objective import SquaredLoss

@@ -21,11 +21,10 @@ from typing import Any
 import numpy as np
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import (
+from dpadapt.privacy import Cleaning, Session
+from dpadapt.privacy.mechanisms import (
     CandidateLosses,
-    Cleaning,
     Gaussian,
-    Session,
     SymmetricGaussian,
     best_of_random_runs,
     hide_losses,

@@ -35,7 +35,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Cleaning, Gaussian, Laplace, Mechanism, Rows, Session
+from dpadapt.privacy import Cleaning, Mechanism, Rows, Session
+from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from ._adaptation import (
     DISCREPANCY_SHARE,

@@ -27,17 +27,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt._public_fits import fit_logistic, fit_ridge
-from dpadapt.privacy import (
-    Cleaning,
-    Gaussian,
-    Hidden,
-    Mechanism,
-    Prepared,
-    Session,
-    SymmetricGaussian,
-    gaussian_mu,
-    shrink_factors,
-)
+from dpadapt.privacy import Cleaning, Hidden, Mechanism, Session, shrink_factors
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
+from dpadapt.privacy.statistics import Prepared
 
 from .horizon import Array
 from .known_noise_course import Course, PublicProblem, averaged_descent, choose_course

@@ -25,7 +25,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.privacy import Cleaning, Prepared, shrink_factors
+from dpadapt.privacy import Cleaning, shrink_factors
+from dpadapt.privacy.statistics import Prepared
 
 from .horizon import Geometry
 from .known_noise_course import PublicProblem

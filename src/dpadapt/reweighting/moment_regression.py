@@ -25,8 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Cleaning, Grant, Hidden, Prepared, Session, SymmetricGaussian
+from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.core.hidden import Part
+from dpadapt.privacy.mechanisms import SymmetricGaussian
+from dpadapt.privacy.statistics import Prepared
 
 from .labelled_discrepancy import ball_maximum, labelled_discrepancy, labelled_moment
 from .profile import Array, profile
@@ -164,7 +166,7 @@ class MomentRegression:
         return Prepared(cleaning, weighted, self.X.shape[1])
 
     def hide(self, session: Session, cleaning: Cleaning, part: Part = "all") -> Hidden:
-        """The moment, hidden; release it by a :class:`~dpadapt.privacy.SymmetricGaussian`."""
+        """The moment, hidden; release it by a ``SymmetricGaussian``."""
         bound = math.hypot(1.0, self.label_weight)
         query = BoundedMoment(self.prepared(cleaning), self.X.shape[1] + 1, bound)
         return session.hide(query, part)

@@ -38,7 +38,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Cleaning, Gaussian, Grant, Hidden, Session
+from dpadapt.privacy import Cleaning, Grant, Hidden, Session
+from dpadapt.privacy.mechanisms import Gaussian
 
 from .horizon import mean_of_last
 from .profile import predicted_noise

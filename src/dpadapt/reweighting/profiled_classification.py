@@ -20,7 +20,8 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Cleaning, Gaussian, Grant, Hidden, RowMap, Session
+from dpadapt.privacy import Cleaning, Grant, Hidden, RowMap, Session
+from dpadapt.privacy.mechanisms import Gaussian
 
 from .horizon import mean_of_last
 from .profile import Array, predicted_noise, profile

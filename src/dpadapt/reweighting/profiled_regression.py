@@ -16,7 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Cleaning, Gaussian, Hidden, Laplace, Prepared, Session
+from dpadapt.privacy import Cleaning, Hidden, Session
+from dpadapt.privacy.mechanisms import Gaussian, Laplace
+from dpadapt.privacy.statistics import Prepared
 
 from ._adaptation import project
 from .horizon import mean_of_last

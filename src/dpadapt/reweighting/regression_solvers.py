@@ -11,7 +11,8 @@ import numpy as np
 from dpadapt._constraints import Between, Count, Grid, Instance, Null, OneOf, Table
 from dpadapt._public_fits import fit_ridge
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import Session, SymmetricGaussian
+from dpadapt.privacy import Session
+from dpadapt.privacy.mechanisms import SymmetricGaussian
 
 from ._adaptation import check_three
 from ._problems import LinearModel, RegressionProblem

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Cleaning, Gaussian, Grant, Hidden, Laplace, Session
+from dpadapt.privacy import Cleaning, Grant, Hidden, Session
+from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from .labelled_discrepancy import labelled_moment, row_length
 from .queries import LabelledMoment, hidden_discrepancy

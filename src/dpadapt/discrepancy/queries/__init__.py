@@ -1,6 +1,6 @@
 """What this method claims about one replaced row, each claim with its proof.
 
-All of it rests on the private second moment (:class:`dpadapt.privacy.SecondMoment`):
+All of it rests on the private second moment (:class:`dpadapt.privacy.statistics.SecondMoment`):
 :mod:`.bounds` says how far one row moves it, :mod:`.gradients` what that does to the gradient of a
 smoothing, :mod:`.joint` to the steps of the single stage, :mod:`.distances` to the discrepancy.
 """

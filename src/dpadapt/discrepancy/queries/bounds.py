@@ -20,7 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Hidden, SecondMoment, Session
+from dpadapt.privacy import Hidden, Session
+from dpadapt.privacy.statistics import SecondMoment
 
 from ..matrices import Array
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpadapt.privacy import Hidden, SecondMoment, Session
+from dpadapt.privacy import Hidden, Session
+from dpadapt.privacy.statistics import SecondMoment
 
 from ..matrices import Array
 from ..minimisation import discrepancy

@@ -101,7 +101,8 @@ def hidden_scores(session: Session, moment: Hidden, scores: Scores, bounds: Boun
     Examples
     --------
     >>> from dpadapt.discrepancy.smoothing import Softmax
-    >>> from dpadapt.privacy import Cleaning, Private, SecondMoment
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> scores = Scores(np.eye(2), Softmax(5.0), np.eye(2) / 2, np.zeros(2))
     >>> with Private([[1.0, 0.0]] * 10).open(epsilon=1.0, delta=1e-6) as session:
     ...     moment = session.hide(SecondMoment(Cleaning(radius=1.0)))
@@ -123,7 +124,8 @@ def hidden_gradient_matrix(
     Examples
     --------
     >>> from dpadapt.discrepancy.smoothing import Softmax
-    >>> from dpadapt.privacy import Cleaning, Private, SecondMoment
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> facts = (Softmax(5.0), np.eye(2) / 2, Bounds(1.0, 1.0, 10))
     >>> with Private([[1.0, 0.0]] * 10).open(epsilon=1.0, delta=1e-6) as session:
     ...     moment = session.hide(SecondMoment(Cleaning(radius=1.0)))
@@ -162,7 +164,8 @@ def hidden_gradient(
     Examples
     --------
     >>> from dpadapt.discrepancy.smoothing import Softmax
-    >>> from dpadapt.privacy import Cleaning, Private, SecondMoment
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> X = np.eye(2)
     >>> facts = (Softmax(5.0), X / 2, X, Bounds(1.0, 1.0, 10))
     >>> with Private([[1.0, 0.0]] * 10).open(epsilon=1.0, delta=1e-6) as session:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from dpadapt.privacy import Hidden, SecondMoment, Session
+from dpadapt.privacy import Hidden, Session
+from dpadapt.privacy.statistics import SecondMoment
 
 from ..matrices import Array
 

@@ -10,11 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.privacy import (
-    Hidden,
-    RowMap,
+from dpadapt.privacy import Hidden, RowMap, Session
+from dpadapt.privacy.statistics import (
     RowWeights,
-    Session,
     Weighted,
     WeightedMean,
     reweigh,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpadapt.privacy import Cleaning, Prepared, RowMap, RowMean, WeightedMean
+from dpadapt.privacy import Cleaning, RowMap, RowMean
+from dpadapt.privacy.statistics import Prepared, WeightedMean
 
 from ..rules import LinearRule
 

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.privacy import Gaussian, Grant, Session
+from dpadapt.privacy import Grant, Session
 from dpadapt.privacy.local.agents import Poll
+from dpadapt.privacy.mechanisms import Gaussian
 
 from ..queries import Agreements, TiltedRows, TiltedSlope
 from ..rules import LinearRule, feature_count, raw_features

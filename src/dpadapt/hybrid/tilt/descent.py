@@ -32,7 +32,7 @@ def slope_noise(grant: Grant, n_rows: int, width: int) -> float:
 
     Examples
     --------
-    >>> from dpadapt.privacy import Gaussian
+    >>> from dpadapt.privacy.mechanisms import Gaussian
     >>> slope_noise(Grant(Gaussian("slope"), 50.0), n_rows=10_000, width=9)
     0.045
     """

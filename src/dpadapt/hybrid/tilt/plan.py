@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dpadapt.privacy import Gaussian, RowMean, RowSum, Session
+from dpadapt.privacy import RowMean, RowSum, Session
 from dpadapt.privacy.local.randomisers import BinaryResponse
+from dpadapt.privacy.mechanisms import Gaussian
 
 __all__ = ["STEPS", "AgentShares", "agents_required", "uses_pairs", "with_share"]
 

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from dpadapt.privacy import Gaussian, Grant, RowSum, Session
+from dpadapt.privacy import Grant, RowSum, Session
+from dpadapt.privacy.mechanisms import Gaussian
 
 from ..learners import SignedRows
 from ..queries import Agreements, Histograms, Proportions

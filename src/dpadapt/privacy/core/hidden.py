@@ -20,7 +20,8 @@ class Opaque:
 
     Examples
     --------
-    >>> from dpadapt.privacy import EachRow, Private
+    >>> from dpadapt.privacy import Private
+    >>> from dpadapt.privacy.mechanisms import EachRow
     >>> with Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6) as session:
     ...     session.hide(EachRow(radius=1.0))
     Hidden('each row', shape=())

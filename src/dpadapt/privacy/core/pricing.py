@@ -34,7 +34,7 @@ def calibrated(
 
     Examples
     --------
-    >>> from dpadapt.privacy import Gaussian
+    >>> from dpadapt.privacy.mechanisms import Gaussian
     >>> from dpadapt.privacy.core.noise import SeededNoise
     >>> round(calibrated([Gaussian("mean")], 1.0, 1e-6, "replace-one", SeededNoise(0)), 3)
     4.225
@@ -61,7 +61,7 @@ def priced(
 
     Examples
     --------
-    >>> from dpadapt.privacy import Gaussian
+    >>> from dpadapt.privacy.mechanisms import Gaussian
     >>> from dpadapt.privacy.core.noise import SeededNoise
     >>> len(priced([Gaussian("mean")], 4.3, 1.0, 1e-6, "replace-one", SeededNoise(0)))
     1

@@ -43,7 +43,9 @@ class Session:
     Examples
     --------
     >>> import numpy as np
-    >>> from dpadapt.privacy import Cleaning, Private, SecondMoment, SymmetricGaussian
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy.mechanisms import SymmetricGaussian
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> private = Private(np.random.default_rng(0).normal(size=(1000, 2)))
     >>> with private.open(epsilon=1.0, delta=1e-6) as session:
     ...     moment = session.hide(SecondMoment(Cleaning(radius=3.0)))

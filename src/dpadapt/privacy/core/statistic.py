@@ -124,7 +124,8 @@ class RowSum(Statistic):
 
     Examples
     --------
-    >>> from dpadapt.privacy import Cleaning, SecondMoment
+    >>> from dpadapt.privacy import Cleaning
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> RowSum(SecondMoment(Cleaning(radius=2.0))).label
     'second moment'
     """

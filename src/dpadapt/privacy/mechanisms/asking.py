@@ -43,7 +43,8 @@ def open_answers(
 
     Examples
     --------
-    >>> from dpadapt.privacy import Gram, Private
+    >>> from dpadapt.privacy import Private
+    >>> from dpadapt.privacy.statistics import Gram
     >>> from dpadapt.privacy.mechanisms.asked_model import AskedModel
     >>> from dpadapt.privacy.mechanisms.path import GaussianPath
     >>> class Points:
@@ -90,7 +91,8 @@ def restore_answers(session: Session, model: AskedModel, state: str | os.PathLik
 
     Examples
     --------
-    >>> from dpadapt.privacy import Gram, Private
+    >>> from dpadapt.privacy import Private
+    >>> from dpadapt.privacy.statistics import Gram
     >>> from dpadapt.privacy.mechanisms.asked_model import AskedModel
     >>> from dpadapt.privacy.mechanisms.path import GaussianPath
     >>> session = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6)

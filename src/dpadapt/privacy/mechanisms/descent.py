@@ -71,7 +71,8 @@ class Descent:
 
     Examples
     --------
-    >>> from dpadapt.privacy import Cleaning, Private, RowWeights
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy.statistics import RowWeights
     >>> from dpadapt.privacy.mechanisms.draws import draws
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(5000, 3))

@@ -192,7 +192,8 @@ def draws(weights: RowWeights, density: float) -> Hidden:
 
     Examples
     --------
-    >>> from dpadapt.privacy import Private, RowWeights
+    >>> from dpadapt.privacy import Private
+    >>> from dpadapt.privacy.statistics import RowWeights
     >>> with Private([[0.0]] * 5).open(epsilon=1.0, delta=1e-6) as session:
     ...     draws(RowWeights(session), density=0.5)
     Hidden('drawn rows', shape=())

@@ -57,7 +57,8 @@ class GaussianPurse(Mechanism):
     Examples
     --------
     >>> import numpy as np
-    >>> from dpadapt.privacy import Cleaning, Private, SecondMoment
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> private = Private(np.random.default_rng(0).normal(size=(1000, 2)))
     >>> with private.open(epsilon=1.0, delta=1e-6) as session:
     ...     purse = session.plan(purse=GaussianPurse("look, then measure")).purse

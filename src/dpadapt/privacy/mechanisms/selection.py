@@ -162,7 +162,9 @@ def best_of_random_runs(
 
     Examples
     --------
-    >>> from dpadapt.privacy import Gaussian, Private, SecondMoment
+    >>> from dpadapt.privacy import Private
+    >>> from dpadapt.privacy.mechanisms import Gaussian
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> private = Private(np.ones((5000, 1)))
     >>> with private.open(epsilon=2.0, delta=1e-6) as session:
     ...     moment = session.hide(SecondMoment(Cleaning(radius=1.0)))

@@ -177,7 +177,9 @@ def recording(played: Recording | None = None, *, seed: int = 0) -> Iterator[Rec
 
     Examples
     --------
-    >>> from dpadapt.privacy import Cleaning, Private, SecondMoment, SymmetricGaussian
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy.mechanisms import SymmetricGaussian
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> with recording() as heard:
     ...     with Private([[0.5]] * 100).open(epsilon=1.0, delta=1e-6) as session:
     ...         moment = session.hide(SecondMoment(Cleaning(radius=1.0)))

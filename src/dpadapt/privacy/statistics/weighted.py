@@ -47,7 +47,8 @@ def weighted_sensitivity(mean: WeightedMean, density: float, n_rows: int) -> flo
 
     Examples
     --------
-    >>> from dpadapt.privacy import Cleaning, SecondMoment
+    >>> from dpadapt.privacy import Cleaning
+    >>> from dpadapt.privacy.statistics import SecondMoment
     >>> query = SecondMoment(Cleaning(radius=1.0))
     >>> round(weighted_sensitivity(query, density=0.5, n_rows=1000), 8)  # sqrt(2) / 500
     0.00282843

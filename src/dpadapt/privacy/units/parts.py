@@ -12,7 +12,7 @@ apart. So both together cost the larger of the two, which is what
 first release: the first charge of the training part pays at once for an evaluation of the stated
 epsilon and delta as well, as one Gaussian release of their mu. Gaussian releases of the held-out
 part are then free as long as the squares of their mu add up to no more (mu-GDP composes so, see
-:class:`~dpadapt.privacy.GaussianPurse`); what is more than that is refused.
+:class:`~dpadapt.privacy.mechanisms.GaussianPurse`); what is more than that is refused.
 """
 
 from __future__ import annotations

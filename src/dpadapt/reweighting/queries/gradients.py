@@ -65,7 +65,8 @@ class RowGradient(RowMean):
 
     Examples
     --------
-    >>> from dpadapt.privacy import Cleaning, Prepared
+    >>> from dpadapt.privacy import Cleaning
+    >>> from dpadapt.privacy.statistics import Prepared
     >>> rows = Prepared(Cleaning(1.0), lambda X, y: (X, y), 2)
     >>> query = RowGradient(rows, np.zeros((1, 1)), clip=0.5)
     >>> query.block(np.array([[1.0, 1.0], [0.1, 0.1]]), np.array([-9.0, 1.0])).round(6)

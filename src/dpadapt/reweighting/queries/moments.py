@@ -27,7 +27,7 @@ class LabelledMoment(RowMean):
     Frobenius sensitivity under replace-one. Let :math:`|x| \le r`, :math:`|y| \le Y`, c the label
     weight, i the intercept. (x, c y) is a row of length :math:`\rho = \sqrt{r^2 + c^2 Y^2}` at
     most, and z is that row with an intercept, so that the proof of
-    :class:`~dpadapt.privacy.SecondMoment` holds with :math:`\rho` for r:
+    :class:`~dpadapt.privacy.statistics.SecondMoment` holds with :math:`\rho` for r:
 
     .. math:: \|z z^T - z' z'^T\|_F^2 = |z|^4 + |z'|^4 - 2 (z \cdot z')^2 \le 2 (\rho^2 + i^2)^2
 
