@@ -1,7 +1,7 @@
 """AutoRegressor and AutoClassifier on the peers' tasks: error beside the start, peers and oracles.
 
     DPADAPT_PEERS=<folder of the peers' scripts> python benchmarks/bench_auto.py --tasks r3_wind
-    ... --tasks r3_wind r2_gas20 --picture gaps.png --out errors.csv
+    ... --tasks r3_wind r2_gas20 --picture gaps.png --out errors.csv --splits 5 --draws 2
     ... --tasks r3_wind --ablation      # regression: each piece switched off alone
     ... --tasks r3_wind --halves        # no shift: random halves of the public rows
     python benchmarks/bench_auto.py --time      # where the time of a large fit goes
@@ -10,7 +10,8 @@ Error on held-out private rows (mean square error in public label units, or erro
 splits that are other than the peers' own; delta 1e-6, replace-one. "start" is the public stack,
 which reads no private row. Oracles are not private: linear models and boosted trees on private or
 on all rows, the better of the two samples. Tasks whose data or packages are missing are skipped.
-The public side is the same in all splits, and is fitted once.
+The public side is the same for all splits, sizes, epsilons and draws, and is fitted once. Lines are
+written to ``--out`` one by one; what is there already is not run again.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 import time
 import warnings
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -31,6 +33,7 @@ import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from dpadapt import (
+    AdaMixClassifier,
     AutoClassifier,
     AutoRegressor,
     Private,
@@ -48,7 +51,7 @@ from dpadapt.baselines import (
     PublicOnlyRegressor,
 )
 
-DELTA, FIRST_SPLIT, MOST_PUBLIC = 1e-6, 4711, 12_000
+DELTA, MOST_PUBLIC = 1e-6, 12_000
 TEST_SHARE, MOST_TEST, MOST_PRIVATE = 0.3, 5000, 10_000
 KINDS = {
     "reg": {
@@ -64,6 +67,7 @@ KINDS = {
         "default": ReweightingClassifier,
         "finetune": partial(NoisyGradientClassifier, start="public"),
         "adassp": partial(AdaSSPClassifier, residual=True),
+        "adamix": AdaMixClassifier,
         "linear": PublicOnlyClassifier,
         "trees": partial(HistGradientBoostingClassifier, random_state=0),
     },
@@ -71,7 +75,7 @@ KINDS = {
 
 
 WHOLE = regression_step._Step
-PRIVATE = ("auto", "default", "finetune", "adassp")
+PRIVATE = ("auto", "default", "finetune", "adassp", "adamix")
 PUBLIC = ("linear", "trees", "start", "oracle linear", "oracle trees")
 
 
@@ -88,8 +92,10 @@ def without(name: str) -> type:
             self.on_scores = np.zeros(self.experts)
         if name == "scale":
             self.before = 1.0
+        if name == "move":
+            self.part = self.walked.share
         if name == "level":
-            self.level *= 0.25 / (0.25 + self.level_noise / self.clip**2)
+            self.level = self._more_than_noise(self.walked.level, self.level_noise)
         if name == "errors":
             self.clip, self.middle = self.facts.mad, 0.0
 
@@ -102,6 +108,7 @@ PIECES = {
     "mean": "find_mean",
     "scores": "correct_scores",
     "scale": "measure_errors",
+    "move": "look_back",
     "level": "find_level",
 }
 
@@ -126,19 +133,19 @@ def load(name: str) -> dict | None:
     return {"kind": task["kind"], "X": X, "y": task["ys"][rows], "T": T, "t": task["yt"]}
 
 
-def halves(task: dict) -> dict:
+def halves(task: dict, seed: int) -> dict:
     """Random halves of the public rows, as public and private: no shift at all."""
-    order = np.random.default_rng(FIRST_SPLIT).permutation(len(task["y"]))
+    order = np.random.default_rng(seed).permutation(len(task["y"]))
     one, two = np.sort(order[: len(order) // 2]), order[len(order) // 2 :]
     X, y = task["X"], task["y"]
     return {"kind": task["kind"], "X": X[one], "y": y[one], "T": X[two], "t": y[two]}
 
 
-def splits(rows: int, count: int):
+def splits(rows: int, count: int, seed: int):
     """Private training rows, at most 10,000 in random order, and test rows."""
     size = min(MOST_TEST, round(TEST_SHARE * rows))
     for split in range(count):
-        order = np.random.default_rng([FIRST_SPLIT, split]).permutation(rows)
+        order = np.random.default_rng([seed, split]).permutation(rows)
         yield split, order[size : size + MOST_PRIVATE], order[:size]
 
 
@@ -165,12 +172,40 @@ def fits_once(kind: type, X, y) -> type:
     return type(kind.__name__, (kind,), {"_facts": lambda self, problem: facts})
 
 
-def measure(name: str, given: argparse.Namespace):
+KEYS = ("task", "size", "split", "method", "epsilon", "draw")
+
+
+class Lines:
+    """Errors that were measured, in a CSV file as well where one is given."""
+
+    def __init__(self, path: Path | None) -> None:
+        self.path: Path | None = path
+        self.all: list[dict] = []
+        if path is not None and path.exists():
+            found = pd.read_csv(path, dtype={"size": str})
+            self.all = found.astype(object).where(found.notna(), None).to_dict("records")
+        self.known = {self.key(line) for line in self.all}
+
+    @staticmethod
+    def key(line: dict) -> tuple[str, ...]:
+        cells = (line.get(each) for each in KEYS)  # numbers come back from a file as 0.0
+        return tuple(f"{cell:g}" if isinstance(cell, int | float) else str(cell) for cell in cells)
+
+    def add(self, line: dict) -> None:
+        self.known.add(self.key(line))
+        self.all.append(line)
+        if self.path is not None:
+            columns = (*KEYS, "n", "error", "seconds")
+            row = pd.DataFrame([line], columns=columns)
+            row.to_csv(self.path, mode="a", index=False, header=not self.path.exists())
+
+
+def measure(name: str, given: argparse.Namespace, lines: Lines) -> None:
     """One line for each split, size, epsilon, draw and method."""
     task = load(name)
     if task is None:
         return
-    task = halves(task) if given.halves else task
+    task = halves(task, given.seed) if given.halves else task
     kinds, kind = dict(KINDS[task["kind"]]), task["kind"]
     ablation = given.ablation and kind == "reg"
     X, y, T, t = (task[each] for each in ("X", "y", "T", "t"))
@@ -181,28 +216,32 @@ def measure(name: str, given: argparse.Namespace):
     seconds = time.process_time() - began - plain
     public["start"] = kinds["auto"](epsilon=1.0, delta=DELTA).fit(X, y)
     print(f"{name}: {len(y)} public rows, public side {seconds:.1f} s of CPU", flush=True)
-    for split, pool, test in splits(len(t), given.splits):
+    for split, pool, test in splits(len(t), given.splits, given.seed):
         for size in given.sizes:
             if size != "all" and int(size) >= len(pool):
                 continue
             rows = pool if size == "all" else pool[: int(size)]
-            known = {each: error(kind, model, T[test], t[test]) for each, model in public.items()}
-            known |= oracles(task, rows, test)
             fact = {"task": name, "size": size, "n": len(rows), "split": split}
-            yield from ({**fact, "method": each, "error": value} for each, value in known.items())
+            if Lines.key({**fact, "method": "start"}) not in lines.known:
+                errors = {} if given.halves else oracles(task, rows, test)  # halves have no gap
+                errors |= {each: error(kind, public[each], T[test], t[test]) for each in public}
+                for each, value in errors.items():
+                    lines.add({**fact, "method": each, "error": value})
             sample = Private(T[rows], t[rows])
-            for epsilon in given.epsilons:
-                for draw in range(given.draws):
-                    for each, make, step in methods(kinds, given.methods, ablation):
-                        regression_step._Step = step
-                        began = time.process_time()
-                        model = make(
-                            epsilon=epsilon, delta=DELTA, noise="seeded", random_state=draw
-                        )
-                        model.fit(X, y, private=sample)
-                        line = {"method": each, "epsilon": epsilon, "draw": draw}
-                        line["seconds"] = time.process_time() - began
-                        yield {**fact, **line, "error": error(kind, model, T[test], t[test])}
+            asked = methods(kinds, given.methods, ablation)
+            for epsilon, draw, found in product(given.epsilons, range(given.draws), asked):
+                each, make, step = found
+                line = {**fact, "method": each, "epsilon": epsilon, "draw": draw}
+                if lines.key(line) in lines.known:
+                    continue
+                regression_step._Step = step
+                began = time.process_time()
+                model = make(
+                    epsilon=epsilon, delta=DELTA, noise="seeded", random_state=1000 * split + draw
+                )
+                model.fit(X, y, private=sample)
+                line["seconds"] = time.process_time() - began
+                lines.add({**line, "error": error(kind, model, T[test], t[test])})
 
 
 def methods(kinds: dict, asked, ablation: bool):
@@ -210,29 +249,41 @@ def methods(kinds: dict, asked, ablation: bool):
     if ablation:
         pieces = [(f"no {each}", kinds["auto"], without(each)) for each in PIECES]
         return [("auto", kinds["auto"], WHOLE), *pieces]
-    return [(each, kinds[each], WHOLE) for each in asked]
+    return [(each, kinds[each], WHOLE) for each in asked if each in kinds]
 
 
-def gap(errors: pd.Series, value: float) -> float:
-    """Percent of the way from the public linear model to the linear oracle."""
-    return 100 * (errors["linear"] - value) / (errors["linear"] - errors["oracle linear"])
+def gap(errors: pd.Series, value: float, first: str = "linear") -> float:
+    """Percent of the way from a public model to its oracle: linear to linear, start to any."""
+    best = errors["oracle linear"]
+    if first == "start":
+        best = min(best, errors["oracle trees"])
+    return 100 * (errors[first] - value) / (errors[first] - best)
 
 
 def show(lines: pd.DataFrame) -> None:
     """One row for each task and size; private methods at each epsilon."""
     told = " / ".join(f"{e:g}" for e in sorted(lines.epsilon.dropna().unique()))
-    private = [each for each in lines.method.unique() if each not in PUBLIC]
-    print(f"\nPrivate methods at epsilon {told}.\n")
-    print("| task | n | " + " | ".join((*PUBLIC, *private, "gap closed by auto, %")) + " |")
-    print("|---" * (3 + len(PUBLIC) + len(private)) + "|")
+    methods = lines.method.unique()
+    public = [each for each in PUBLIC if each in methods]
+    private = [each for each in methods if each not in PUBLIC]
+    gaps = {"linear": "gap to linear", "start": "start to any"} if "oracle trees" in public else {}
+    print(f"\nPrivate methods at epsilon {told}; standard errors of auto over start, in percent.\n")
+    heads = (*public, *private, "auto over start", *gaps.values())
+    print("| task | n | " + " | ".join(heads) + " |")
+    print("|---" * (2 + len(heads)) + "|")
     for (name, size), part in lines.groupby(["task", "size"], sort=False):
         by = part.groupby("method").error.mean()
-        cells = [f"{by[each]:.4f}" for each in PUBLIC]
+        cells = [f"{by[each]:.4f}" for each in public]
         for each in private:
             found = part[part.method == each].groupby("epsilon").error.mean()
             cells.append(" / ".join(f"{value:.4f}" for value in found))
-        auto = part[part.method == "auto"].groupby("epsilon").error.mean()
-        cells.append(" / ".join(f"{gap(by, value):.0f}" for value in auto))
+        auto = part[part.method == "auto"]
+        ratios = auto.error / auto.split.map(part[part.method == "start"].set_index("split").error)
+        ratios = ratios.groupby([auto.epsilon, auto.split]).mean().groupby("epsilon")
+        over = zip(ratios.mean(), 100 * ratios.sem(), strict=True)
+        cells.append(" / ".join(f"{ratio:.3f} ({sem:.1f})" for ratio, sem in over))
+        errors = auto.groupby("epsilon").error.mean()
+        cells += [" / ".join(f"{gap(by, value, each):.0f}" for value in errors) for each in gaps]
         print(f"| {name} | {part.n.max() if size == 'all' else size} | {' | '.join(cells)} |")
 
 
@@ -289,24 +340,23 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=PRIVATE, default=PRIVATE)
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--draws", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=4711, help="of the splits")
     parser.add_argument("--halves", action="store_true", help="no shift: halves of public rows")
     parser.add_argument("--ablation", action="store_true", help="each piece switched off alone")
     parser.add_argument("--time", action="store_true", help="where the time of a large fit goes")
-    parser.add_argument("--out", type=Path, help="also write every error to this CSV file")
+    parser.add_argument("--out", type=Path, help="CSV file of errors; what it has is not run again")
     parser.add_argument("--picture", type=Path, help="also draw gap closed against epsilon")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if given.time:
         show_time()
-    found: list[dict] = []
+    lines = Lines(given.out)
     for name in given.tasks:
-        found += measure(name, given)
-        if given.out is not None:
-            pd.DataFrame(found).to_csv(given.out, index=False)
-    if found:
-        show(pd.DataFrame(found))
+        measure(name, given, lines)
+    if lines.all:
+        show(pd.DataFrame(lines.all))
         if given.picture is not None:
-            draw(pd.DataFrame(found), given.picture)
+            draw(pd.DataFrame(lines.all), given.picture)
 
 
 if __name__ == "__main__":

@@ -86,7 +86,17 @@ def test_without_rows_or_labels_it_is_the_public_model_and_says_so(kind):
 def test_what_was_done_is_told():
     model = both(*numbers(200, 0), *numbers(500, 1, level=3.0))
     text = " ".join(model.explain_)
-    for name in ("errors", "mean", "centre", "length", "scores", "scale", "descent", "level"):
+    for name in (
+        "errors",
+        "mean",
+        "centre",
+        "length",
+        "scores",
+        "scale",
+        "descent",
+        "move",
+        "level",
+    ):
         assert f"Release '{name}' took" in text
     assert "stack of experts on 200 rows: linear 0." in text
     assert model._story().summary == text

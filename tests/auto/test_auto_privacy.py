@@ -12,6 +12,7 @@ from dpadapt import AutoClassifier, AutoRegressor, PrivacyError, Private
 from dpadapt.audit import combinations, replay, replay_combination
 from dpadapt.auto.classification_queries import ErrorRate
 from dpadapt.auto.queries import CellShares, MeanNumber, MeanVector
+from dpadapt.auto.regression_look_back import LookBack
 from dpadapt.auto.regression_step import _shares
 from dpadapt.privacy import Cleaning
 from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
@@ -25,11 +26,13 @@ def whole(X, y):
     return np.column_stack([X, y])
 
 
+BACK = LookBack(error=1.0, square=0.25, precision=100.0)
 QUERIES = {
     "number": MeanNumber(CLEANING, lambda X, y: X[:, 0] - y, -3.0, 4.0),
     "vector": MeanVector(CLEANING, whole, size=4, length=2.0),
     "errors": ErrorRate(CLEANING, first=0, classes=3),
     "cells": CellShares(CLEANING, lambda X, y: X[:, 0] - y, np.array([-1.0, 0.0, 1.0, 30.0])),
+    "move": MeanVector(CLEANING, lambda X, y: BACK.products(y, X[:, 0]), size=2, length=1.0),
 }
 
 
@@ -57,6 +60,7 @@ def test_one_row_moves_a_mean_by_its_sensitivity_at_most(name):
         ("vector", ([9.0, 0.0, 0.0], 0.0), ([-9.0, 0.0, 0.0], 0.0)),
         ("errors", ([9.0, 0.0, 0.0], 0.0), ([0.0, 9.0, 0.0], 0.0)),
         ("cells", ([9.0, 0.0, 0.0], 0.0), ([-9.0, 0.0, 0.0], 0.0)),
+        ("move", ([1e-3, 0.0, 0.0], 1e6), ([1e-3, 0.0, 0.0], -1e6)),
     ],
 )
 def test_the_sensitivity_is_attained(name, one, two):

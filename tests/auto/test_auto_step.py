@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from dpadapt import AutoRegressor, Private
+from dpadapt.auto.queries import shrunk
 from dpadapt.auto.regression_errors import CELLS, ErrorShapes
+from dpadapt.auto.regression_look_back import LookBack
 from dpadapt.auto.regression_outlook import NoHarm, Outlook
 from dpadapt.auto.regression_prior import SHIFTS, SPIKE, kept
 from dpadapt.auto.regression_walk import walk_rows
@@ -85,6 +87,26 @@ def test_long_rows_are_a_weight():
     assert np.linalg.norm(found[:, :3], axis=1).max() <= 1 + 1e-12
     np.testing.assert_allclose(errors, found[:, 3] * y)
     np.testing.assert_allclose(np.linalg.norm(found[:, :3], axis=1), found[:, 4])
+
+
+@pytest.mark.parametrize("best", [0.0, 0.3, 1.0, 1.7])
+@pytest.mark.parametrize("longer", [0.5, 1.0, 2.0])
+def test_a_look_back_finds_the_part_of_a_move_that_pays(best, longer):
+    move = longer * RNG.standard_t(4, size=20_000)
+    errors = best * move + ERRORS.std() * RNG.standard_normal(len(move))
+    look = LookBack(error=1.0, square=1.0, precision=1e3)
+    found = shrunk(look.products(errors, move), 1.0).mean(axis=0)
+    assert look.part(found, 1e-3, before=0.1, by_chance=0.0) == pytest.approx(best, abs=0.1)
+    assert look.part(found, 50.0, before=0.1, by_chance=0.0) == pytest.approx(0.1, abs=0.05)
+
+
+def test_a_look_back_at_noise_gives_most_of_it_back():
+    look = LookBack(error=1.0, square=0.1, precision=30.0)
+    noise = 2 / 30.0 * RNG.standard_normal((500, 2))
+    parts = [
+        look.part(np.array([0.0, 0.1 / look.cuts[1]]) + each, 2 / 30.0, 0.1, 0.0) for each in noise
+    ]
+    assert np.mean(np.square(parts)) < 0.06
 
 
 def people(n, seed, wage):

@@ -20,7 +20,7 @@ OCTAVES = (-3.0, 4.0)
 
 _LEAST_ERROR = 1e-3  # in units of the labels' spread
 _QUANTILE = 0.98  # of the lengths of the differences of experts
-LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the last look, in mean errors
+LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the looks at the level, in mean errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,7 @@ class RegressionFacts:
         longest = float(np.quantile(np.linalg.norm(rows, axis=1), _QUANTILE))
         return Whitening.of(shrunk(rows, longest))
 
-    # the descent and the level
+    # the descent
 
     @cached_property
     def curvature(self) -> float:

@@ -1,4 +1,4 @@
-"""How much of a noisy move to keep: half a chance that there was no shift, else one of any size."""
+"""How much of a noisy move to keep: it may be that there was no shift, else one of any size."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import numpy as np
 
 from .trees import Array
 
-__all__ = ["LEVELS", "SHIFTS", "SPIKE", "kept"]
+__all__ = ["LEVELS", "SHIFTS", "SPIKE", "STRAIGHT", "kept"]
 
 SPIKE = 0.5
-"""Prior chance of no shift."""
+"""Prior chance that the level did not shift."""
+
+STRAIGHT = 0.7
+"""Prior chance that the slopes did not."""
 
 SHIFTS = (0.02, 0.06, 0.2, 0.6, 2.0)
 """Sizes of a shift of the slopes, in squared errors."""
@@ -21,7 +24,7 @@ LEVELS = (0.06, 0.2, 0.6, 2.0, 10.0, 100.0)
 """Sizes of a shift of the level, in squared errors."""
 
 
-def kept(moved: float, noise: Array, sizes: Sequence[float]) -> float:
+def kept(moved: float, noise: Array, sizes: Sequence[float], spike: float = SPIKE) -> float:
     """Part of a move that is kept: its posterior mean, given the known noise.
 
     The square of the move is compared with what noise makes alone (a sum of squares with known
@@ -36,6 +39,8 @@ def kept(moved: float, noise: Array, sizes: Sequence[float]) -> float:
         Variances of the noise, direction by direction.
     sizes : sequence of float
         Squares of the moves that a shift may make, all as likely.
+    spike : float
+        Prior chance of none.
 
     Examples
     --------
@@ -46,7 +51,7 @@ def kept(moved: float, noise: Array, sizes: Sequence[float]) -> float:
     mean = max(float(noise.sum()), 1e-300)
     freedom = 1 / max(float(((noise / mean) ** 2).sum()), 1 / len(noise))
     shifts = np.array([0.0, *sizes])
-    chances = np.array([SPIKE] + [(1 - SPIKE) / len(sizes)] * len(sizes))
+    chances = np.array([spike] + [(1 - spike) / len(sizes)] * len(sizes))
     both = mean + shifts
     logs = np.log(chances) - freedom / 2 * (np.log(both) + moved / both)
     weights = np.exp(logs - logs.max())

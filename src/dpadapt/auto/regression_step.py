@@ -11,9 +11,10 @@ error of the start, D the differences of experts and z the whitened features:
     right here, and how far apart predictions should be.
  4. scale, 2 %: mean logarithm of |r|, now that r is smaller.
  5. descent, the rest: T gradients on z, each row's clipped to R. The horizon is the one at which
-    known noise and unlearned shift together are least. A move that noise alone could have made is
-    given back.
- 6. level, 10 %: mean error with a wide clip, put together with that of the descent by the noise of
+    known noise and unlearned shift together are least.
+ 6. move, 10 %: a look back at how the move follows the errors of private rows, and how long it is
+    there. With it, and with what noise alone could have done, the part to be kept is chosen.
+ 7. level, 5 %: mean error with a wide clip, put together with that of the descent by the noise of
     each; what is no more than noise is given back.
 """
 
@@ -33,6 +34,7 @@ from .path_features import PathFeatures, Whitening, differences
 from .queries import CellShares, MeanNumber, MeanVector
 from .regression_errors import CELLS
 from .regression_facts import LEVEL_CLIPS, OCTAVES, RegressionFacts
+from .regression_look_back import LookBack
 from .regression_outlook import NoHarm, Release
 from .regression_prior import LEVELS, kept
 from .regression_walk import SQUARE, Ground, walk, walk_rows
@@ -40,16 +42,21 @@ from .trees import Array
 
 __all__ = ["Correction", "Step", "adapt_numbers"]
 
-_SHARES = {"centre": 0.08, "length": 0.02, "scores": 0.15, "scale": 0.02, "level": 0.10}
+_SHARES = {
+    "centre": 0.08,
+    "length": 0.02,
+    "scores": 0.15,
+    "scale": 0.02,
+    "move": 0.10,
+    "level": 0.05,
+}
 _FIRST, _LEAST_FIRST, _MOST_FIRST = 50.0, 0.04, 0.35  # (50 / n mu)^2 of the budget, within these
 _ON_ERRORS = 0.4  # part of it for the histogram; the rest is for the mean
-_MEAN_CLIP = 1.5  # in sizes of private errors
 _MOST_RIPPLES, _LEAST_RIPPLES, _PER_RIPPLE = 40, 4, 20.0  # one for each 20 of n mu
 _OCTAVE_SD, _LENGTH_SD = 0.6, 0.4  # priors of scale (octaves) and length (relative)
 _CENTRE, _LENGTH = 2.0, 2.5  # cuts of z, in public lengths
 _LEAST_ENERGY = 0.03  # of a coordinate, in units of the mean one
 _SHORT, _LONG = 16.0, 1024.0  # longest horizons of the two descents
-_LEVEL_JS = 0.5  # part of what James and Stein would give back of the level
 _LEVEL_PRIOR = 0.5  # of the level that the descent looks for, in R
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 
@@ -99,8 +106,8 @@ class Step:
 
     Examples
     --------
-    >>> Step(None, (Release("level", 0.1, "all of it is kept"),), 1.0, NoHarm(1.0, 0.0, 0.0)).told
-    ("Release 'level' took 10% of the budget: all of it is kept.",)
+    >>> Step(None, (Release("move", 0.1, "all of it is kept"),), 1.0, NoHarm(1.0, 0.0, 0.0)).told
+    ("Release 'move' took 10% of the budget: all of it is kept.",)
     """
 
     correction: Any
@@ -138,6 +145,7 @@ def adapt_numbers(facts: RegressionFacts, session: Session) -> Step:
     step.correct_scores()
     step.measure_errors()
     step.descend()
+    step.look_back()
     step.find_level()
     return step.found()
 
@@ -198,18 +206,16 @@ class _Step:
 
     def find_mean(self) -> None:
         """1. The mean error, cut around the middle that was seen."""
-        bound, middle = _MEAN_CLIP * self.clip, self.middle
+        bound, middle = self._reach("mean"), self.middle
 
         def errors(X: Array, y: Array) -> Array:
             return self.residuals(X, y) - middle
 
         query = MeanNumber(self.rows, errors, -bound, bound, "mean")
         (found,), sd = self.looks.at(query, self.shares["mean"])
-        level, square = middle + found, SQUARE * self.clip**2
-        noise = np.array([sd**2 + square / self.looks.n_rows])
-        part = kept(level**2, noise, [square * each for each in LEVELS])
-        self.constant = part * level
-        self._keep(self.constant**2, part**2 * sd**2)
+        level, chance = middle + found, SQUARE * self.clip**2 / self.looks.n_rows
+        self.constant = self._more_than_noise(level, sd**2 + chance)
+        part = self.constant / level if level else 0.0
         self.tell("mean", f"{part:.0%} of it was more than noise, and moved the level")
 
     def find_rows(self) -> None:
@@ -257,12 +263,10 @@ class _Step:
         ground = Ground(white.energy, np.full(count, 1 / count), self.clip, facts.curvature)
         rows = walk_rows(self.cleaning, coordinates, count)
         found = walk(self.looks, rows, ground, self.shares["scores"], _SHORT)
-        square = SQUARE * self.clip**2
-        part = kept(found.level**2, np.array([found.level_noise]), [square * x for x in LEVELS])
-        self._keep(found.gain + (part * found.level) ** 2, found.noise)
-        self._keep(0.0, part**2 * found.level_noise)
-        moved = white.matrix @ found.slopes
-        self.constant += part * found.level - float(white.mean @ moved + centre @ found.slopes)
+        slopes = found.share * found.slopes
+        self._keep(found.share**2 * found.moved, found.share**2 * found.noise)
+        moved = white.matrix @ slopes
+        self.constant -= float(white.mean @ moved + centre @ slopes)
         self.on_scores = moved / facts.apart
         self.tell(
             "scores",
@@ -300,39 +304,63 @@ class _Step:
         self.path = walk_rows(self.cleaning, coordinates, len(ground.energy))
         found = walk(self.looks, self.path, ground, self.shares["descent"], _LONG)
         self.walked = found
-        self._keep(found.gain, found.noise)
-        self.level = found.level
         self.level_noise = found.level_noise + (facts.missed[LEVEL_CLIPS[0]] * self.clip) ** 2
+        prior = (_LEVEL_PRIOR * self.clip) ** 2
+        self.level = prior / (prior + self.level_noise) * found.level
         self.tell(
             "descent",
-            f"{found.steps} noisy steps to the horizon {found.horizon:g}; {found.share:.0%} of "
-            "the move was more than noise, and is kept",
+            f"{found.steps} noisy steps to the horizon {found.horizon:g}; by its length alone "
+            f"{found.share:.0%} of the move would be taken for more than noise",
         )
 
+    def look_back(self) -> None:
+        """6. Which part of the move pays."""
+        walked, level = self.walked, self.level
+        precision = self.looks.precision * math.sqrt(self.shares["move"])
+        back = LookBack(self.clip, max(walked.moved, 1e-12 * self.clip**2), precision)
+
+        def products(X: Array, y: Array) -> Array:
+            weight = np.maximum(
+                X[:, -2], 1e-300
+            )  # rows of the descent are shrunk with their errors
+            return back.products(y / weight - level, walked.mended(X) / weight)
+
+        query = MeanVector(self.path, products, 2, 1.0, "move")
+        found, sd = self.looks.at(query, self.shares["move"])
+        self.part = back.part(found, sd, walked.share, walked.by_chance)
+        self._keep(self.part**2 * walked.moved, self.part**2 * walked.noise)
+        self.tell("move", f"{self.part:.0%} of the move is kept")
+
     def find_level(self) -> None:
-        """6. The mean error that is left, with a wide clip."""
-        share, missed = self.shares["level"], self.facts.missed
-        sd = 2 / (self.looks.precision * math.sqrt(share))
-        clip = min(LEVEL_CLIPS, key=lambda k: missed[k] ** 2 + (k * sd) ** 2)
-        bound, walked = clip * self.clip, self.walked
-        prior = (_LEVEL_PRIOR * self.clip) ** 2
-        known = prior / (prior + self.level_noise) * self.level
+        """7. The mean error that is left, with a wide clip."""
+        bound, part, walked, known = self._reach("level"), self.part, self.walked, self.level
 
         def errors(X: Array, y: Array) -> Array:
-            return np.asarray((y - walked.mended(X)) / np.maximum(X[:, -2], 1e-300) - known)
+            return np.asarray((y - part * walked.mended(X)) / np.maximum(X[:, -2], 1e-300) - known)
 
         query = MeanNumber(self.path, errors, -bound, bound, "level")
-        (found,), sd = self.looks.at(query, share)
+        (found,), sd = self.looks.at(query, self.shares["level"])
         weight = self.level_noise / (self.level_noise + sd**2)
-        both, noise = self.level + weight * (known + found - self.level), weight * sd**2
-        part = prior / (prior + noise) * max(0.0, 1 - _LEVEL_JS * noise / max(both**2, 1e-300))
-        self.level = part * both
-        self._keep(self.level**2, part**2 * noise)
-        self.tell("level", f"together with the descent, {part:.0%} of it is kept")
+        both = walked.level + weight * (known + found - walked.level)
+        self.level = self._more_than_noise(both, weight * sd**2)
+        kept = self.level / both if both else 0.0
+        self.tell("level", f"together with the descent, {kept:.0%} of it is kept")
+
+    def _reach(self, name: str) -> float:
+        """Where errors are cut for their mean: what is missed and the noise together are least."""
+        missed, sd = self.facts.missed, 2 / (self.looks.precision * math.sqrt(self.shares[name]))
+        return self.clip * min(LEVEL_CLIPS, key=lambda k: missed[k] ** 2 + (k * sd) ** 2)
+
+    def _more_than_noise(self, level: float, noise: float) -> float:
+        """What is kept of a level."""
+        square = SQUARE * self.clip**2
+        part = kept(level**2, np.array([noise]), [square * each for each in LEVELS])
+        self._keep((part * level) ** 2, part**2 * noise)
+        return part * level
 
     def found(self) -> Step:
         """Everything together, in the units of the model."""
-        inner = self.walked.slopes / self.length
+        inner = self.part * self.walked.slopes / self.length
         on_features = self.white.matrix @ inner
         constant = self.constant + self.level
         constant -= float(self.white.mean @ on_features + self.centre @ inner)

@@ -12,7 +12,7 @@ from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import Prepared
 
 from .descent import Looks, descend, response
-from .regression_prior import SHIFTS, kept
+from .regression_prior import SHIFTS, STRAIGHT, kept
 from .trees import Array
 
 __all__ = ["SQUARE", "Ground", "Walked", "walk", "walk_rows"]
@@ -68,17 +68,19 @@ class Walked:
     Attributes
     ----------
     slopes : ndarray of shape (d,)
-        Of the coordinates; what is kept of them.
+        Of the coordinates; nothing was given back.
     level, level_noise : float
-        Of the error at their centre, and the variance of its noise; nothing was given back.
+        Of the error at their centre, and the variance of its noise.
     share : float
-        What was kept of the slopes.
-    gain, noise : float
-        Mean square of what is kept, and that of the noise in it.
+        Part of the slopes that is more than noise.
+    moved, noise : float
+        Mean square of the move, and that of the noise in it.
+    by_chance : float
+        Mean product of move and error on these rows that other rows would not have.
 
     Examples
     --------
-    >>> Walked(np.ones(1), 0.0, 0.1, 1.0, 4.0, 40, 0.1, 0.1).mended(np.ones((1, 4))).round(3)
+    >>> Walked(np.ones(1), 0.0, 0.1, 1.0, 4.0, 40, 0.1, 0.1, 0.0).mended(np.ones((1, 4))).round(3)
     array([1.118])
     """
 
@@ -88,11 +90,12 @@ class Walked:
     share: float
     horizon: float
     steps: int
-    gain: float
+    moved: float
     noise: float
+    by_chance: float
 
     def mended(self, rows: Array) -> Array:
-        """What the slopes take off the errors of prepared rows, in their weights."""
+        """What the whole move takes off the errors of prepared rows, in their weights."""
         scale = math.sqrt(1 + _BETA)
         return np.asarray(rows[:, : len(self.slopes)] @ (scale * self.slopes))
 
@@ -165,18 +168,20 @@ def walk(looks: Looks, rows: Prepared, ground: Ground, share: float, most: float
     path = descend(looks, rows, (len(energy), 1), ground.clip, horizon, steps, share)[:, 0]
     known = response(energy * ground.curvature, horizon, steps)
     noise = energy * known.noise * steps * unit**2
-    chance = size / looks.n_rows * (1 - known.unlearned[:-1]) ** 2  # other rows, other slopes
+    learned = 1 - known.unlearned[:-1]
+    chance = size / looks.n_rows * learned**2  # other rows, other slopes
     moved = float(energy[:-1] @ path[:-1] ** 2)
-    part = kept(moved, noise[:-1] + chance, [size * each for each in SHIFTS])
+    part = kept(moved, noise[:-1] + chance, [size * each for each in SHIFTS], STRAIGHT)
     return Walked(
-        slopes=part * path[:-1] / math.sqrt(1 + _BETA),
+        slopes=path[:-1] / math.sqrt(1 + _BETA),
         level=float(path[-1]) * math.sqrt(energy[-1]),
         level_noise=float(noise[-1]),
         share=part,
         horizon=horizon,
         steps=steps,
-        gain=part**2 * moved,
-        noise=part**2 * float(noise[:-1].sum()),
+        moved=moved,
+        noise=float(noise[:-1].sum()),
+        by_chance=size / looks.n_rows * float(learned.sum()),
     )
 
 
