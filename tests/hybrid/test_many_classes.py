@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
@@ -284,3 +285,24 @@ def test_agents_of_a_file_and_of_memory_say_the_same(tmp_path):
     for agents in (Agents(X, y), Agents.from_parquet(tmp_path / "people.parquet", label="y")):
         said = agents.open(epsilon=60.0).ask(Mistake(rule), ids=range(36)).values
         np.testing.assert_array_equal(said, [0.0, 0.0, 0.0, 1.0] * 9)
+
+
+SAME = [("1", "true", "x"), (0, "0", "x"), ("a", "a ", "x"), ("nan", "x", "y")]
+
+
+@pytest.mark.parametrize("classes", SAME)
+def test_classes_that_cells_cannot_tell_apart_are_no_question(classes, tmp_path):
+    """They are refused before an agent is asked, who would have nothing to say any more."""
+
+    def rule(labels):
+        return LinearRule("linear", [0.0], [1.0], np.zeros((2, 3)), labels)
+
+    with pytest.raises(ValueError, match="classes"):
+        rule(classes)
+    device = Device([1.0], "cat", epsilon=1.0, state=tmp_path / "state")
+    asked = Mistake(rule(NAMES[:3])).request(0, 5, 1.0)
+    names = json.dumps(list(NAMES[:3])).encode()
+    assert names in asked
+    hostile = asked.replace(names, json.dumps(list(classes)).encode())
+    assert b'"refused": "not a question"' in device.answer(hostile)
+    assert b'"refused"' not in device.answer(asked)

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from dpadapt._linear import places_of
 from dpadapt._types import FloatArray
 from dpadapt.privacy import shrink_factors
+from dpadapt.privacy.rows import cells
 from dpadapt.privacy.rows.total import by_rows, taken
 
 __all__ = [
@@ -338,6 +339,7 @@ def plain_labels(classes: Sequence[Any]) -> tuple[Any, ...]:
     known = all(isinstance(each, (str, int, float)) and each == each for each in plain)
     if len(plain) < 2 or not known or len(set(plain)) < len(plain):
         raise ValueError("classes must be different labels, two or more, numbers or texts.")
+    cells.places_of(plain)  # refuses two that private cells could not be told apart by
     return plain
 
 
