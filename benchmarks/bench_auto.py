@@ -299,6 +299,8 @@ def draw(lines: pd.DataFrame, path: Path) -> None:
         shown = [np.clip(gap(by, value), -100, 200) for value in auto]
         axes.plot(auto.index, shown, style, marker="o", label=f"{name}, n = {size}")
     axes.set_xscale("log", base=2)
+    budgets = sorted(lines.epsilon.dropna().unique())
+    axes.set_xticks(budgets, labels=[f"{each:g}" for each in budgets])
     axes.set_xlabel("epsilon")
     axes.axhline(100, color="grey", linewidth=0.8)
     axes.axhline(0, color="grey", linewidth=0.8)
