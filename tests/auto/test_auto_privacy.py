@@ -72,7 +72,13 @@ def test_the_sensitivity_is_attained(name, one, two):
 AUTO = combinations(names=["AutoRegressor", "AutoClassifier"])
 
 
-@pytest.mark.parametrize("one", AUTO, ids=lambda one: one.name)
+REPLAYED = [
+    pytest.param(one, id=one.name, marks=pytest.mark.slow if place % 3 else ())
+    for place, one in enumerate(AUTO)
+]
+
+
+@pytest.mark.parametrize("one", REPLAYED)
 def test_replays_hold(one):
     assert replay_combination(one, pairs=4).holds
 

@@ -198,6 +198,7 @@ def test_more_rows_and_more_budget_never_shorten_what_is_learned(classes):
     assert noises[-1] < noises[0]
 
 
+@pytest.mark.slow
 def test_a_level_is_planned_for_skew_residuals_only():
     rng = RNG(8)
     X = rng.normal(size=(3000, 3))
@@ -233,7 +234,10 @@ def test_shrinkage_is_that_of_james_and_stein():
 
 
 @pytest.mark.parametrize("classes", [0, 2, 3])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize(
+    "epsilon",
+    [pytest.param(0.1, marks=pytest.mark.slow), 1.0, pytest.param(8.0, marks=pytest.mark.slow)],
+)
 def test_claimed_epsilon_is_the_one_recomputed_from_the_events(classes, epsilon):
     X, y = shifted(RNG(11), 400, 3, classes)
     with Private(X, y).open(epsilon=epsilon, delta=1e-6, noise="seeded", random_state=0) as session:
@@ -258,7 +262,7 @@ def test_the_level_takes_its_share_of_the_budget():
     assert math.sqrt(sum(spent)) == pytest.approx(gaussian_mu(1.0, 1e-6), rel=1e-3)
 
 
-@pytest.mark.parametrize("classes", [0, 3])
+@pytest.mark.parametrize("classes", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_without_noise_it_learns_the_shift(classes):
     rng = RNG(13)
     X, y = shifted(rng, 3000, 3, classes, shift=0.0)
@@ -273,6 +277,7 @@ def test_without_noise_it_learns_the_shift(classes):
         assert np.mean((scores[:, 0] - labels) ** 2) < 0.12  # the noise of the labels is 0.09
 
 
+@pytest.mark.slow
 def test_the_level_finds_the_mean_where_clipped_gradients_find_the_middle(monkeypatch):
     rng = RNG(14)
     X, T = rng.normal(size=(4000, 40)), rng.normal(size=(8000, 40))
@@ -294,6 +299,7 @@ def test_the_level_finds_the_mean_where_clipped_gradients_find_the_middle(monkey
     assert with_level < 0.5 * without
 
 
+@pytest.mark.slow
 def test_zero_shift_does_little_harm_even_with_little_budget():
     ratios = []
     for seed in range(20):

@@ -203,6 +203,7 @@ def p_symmetric(matrices: np.ndarray, scale: float) -> float:
     )
 
 
+@pytest.mark.slow
 @exact_slowly
 def test_symmetric_gaussian(name):
     source, d, scale = SOURCES[name](), 3, 0.4
@@ -247,6 +248,7 @@ def p_process(noise: np.ndarray, scale: float, kernel: np.ndarray, nugget: float
     return p_independent(white)
 
 
+@pytest.mark.slow
 @exact_slowly
 @pytest.mark.parametrize("kernel", [KERNEL, SMOOTH], ids=["singular", "smooth"])
 def test_gaussian_process(name, kernel):
@@ -281,7 +283,7 @@ def p_choices(choices: np.ndarray, scale: float) -> float:
 
 
 @sources
-@pytest.mark.parametrize("unit", [1.0, 1e-4])
+@pytest.mark.parametrize("unit", [1.0, pytest.param(1e-4, marks=pytest.mark.slow)])
 @both_sizes(CALLS, SLOW_CALLS)
 def test_noisy_argmin(name, unit, size):
     source = SOURCES[name]()
@@ -340,7 +342,7 @@ def p_runs(runs: np.ndarray, shape: float, gamma: float) -> float:
 
 @sources
 @pytest.mark.parametrize("shape", [0.0, 1.0, 0.5, -0.5])
-@pytest.mark.parametrize("gamma", [0.1, 0.4])
+@pytest.mark.parametrize("gamma", [pytest.param(0.1, marks=pytest.mark.slow), 0.4])
 def test_random_runs(name, shape, gamma):
     source = SOURCES[name]()
 
