@@ -21,6 +21,7 @@ from dpadapt.privacy.accounting.calibration import gaussian_mu
 pytestmark = pytest.mark.slow
 
 ROWS = 4000
+LITTLE = 0.02
 
 
 def shifted(m=400, seed=0):
@@ -36,12 +37,12 @@ def shifted(m=400, seed=0):
 @pytest.fixture(scope="module")
 def view():
     X, y, groups = shifted()
-    return preview(X, y, rows=ROWS, epsilons=[4.0, 0.05], groups=groups)
+    return preview(X, y, rows=ROWS, epsilons=[4.0, LITTLE], groups=groups)
 
 
 def test_a_gap_that_groups_show_is_closed_with_budget(view):
     little, much = view.lines
-    assert (little.epsilon, much.epsilon) == (0.05, 4.0)
+    assert (little.epsilon, much.epsilon) == (LITTLE, 4.0)
     assert view.gap > 0.5
     assert much.share > 0.8
     assert much.share > little.share + 0.05
@@ -54,18 +55,18 @@ def test_targets_are_solved_between_the_rehearsals(view):
     shares = [line.share for line in view.lines]
     middle = Target(sum(shares) / 2, share=True)
     least = view.least_epsilon(middle)
-    assert 0.05 < least < 4.0
+    assert LITTLE < least < 4.0
     assert view.least_rows(middle, least) == pytest.approx(ROWS, abs=1)
-    assert view.least_rows(middle, 4.0) < ROWS < view.least_rows(middle, 0.05)
+    assert view.least_rows(middle, 4.0) < ROWS < view.least_rows(middle, LITTLE)
     assert math.isnan(view.least_epsilon(Target(1e-9)))
     assert math.isnan(view.least_rows(Target(1e-9), 1.0))
-    assert view.least_epsilon(Target(1e9)) == 0.05
+    assert view.least_epsilon(Target(1e9)) == LITTLE
 
 
 def test_it_can_be_written_and_drawn(view, tmp_path):
     facts = json.loads(json.dumps(view.to_dict()))
     assert facts["rows"] == ROWS
-    assert [line["epsilon"] for line in facts["lines"]] == [0.05, 4.0]
+    assert [line["epsilon"] for line in facts["lines"]] == [LITTLE, 4.0]
     assert len(view.to_frame()) == len(view.rehearsals) == 2 * 2 * 3
     view.draw().savefig(tmp_path / "view.png")
     assert (tmp_path / "view.png").read_bytes().startswith(b"\x89PNG")

@@ -42,6 +42,7 @@ CLASSIFIERS = [
     (ReweightingClassifier, {"solver": "profiled"}),
 ]
 MUCH, WITHOUT_NOISE = 1e4, 1e6
+MORE = {KernelRegressor: 1e5}  # its noise is that of a whole function: the docstring says how slow
 
 
 def named(kinds):
@@ -63,7 +64,7 @@ def test_regression_is_within_two_percent_of_its_limit(kind, options, name):
     table, (T, t) = halves(regression_tables()[name])
     errors = [
         float(np.mean((fitted(kind, options, table, epsilon).predict(T) - t) ** 2))
-        for epsilon in (MUCH, WITHOUT_NOISE)
+        for epsilon in (MORE.get(kind, MUCH), WITHOUT_NOISE)
     ]
     assert errors[0] <= 1.02 * errors[1]
 

@@ -95,6 +95,10 @@ class KernelRegressor(RegressorMixin, KernelModel):
     -----
     With no private sample the model is the one of the public rows and epsilon is 0.
 
+    As the budget grows the model approaches its limit without noise, but slowly: the noise is that
+    of a whole function, and the penalty falls with it. On one of five real tables (1,879 private
+    rows) the error is 3.6 % above the limit at epsilon 1e4, and 1.5 % at 1e5.
+
     Examples
     --------
     >>> from dpadapt import Private
