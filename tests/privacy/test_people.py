@@ -157,9 +157,10 @@ def test_too_many_places_are_refused_before_any_charge():
         Private([[1.0], [2.0]], unit=[1, 2], max_rows=10**14)
 
 
-def test_an_error_does_not_tell_how_many_rows_there_are():
+@pytest.mark.parametrize("labels", [[1.0], np.ones((7, 2)), 1.0])
+def test_an_error_does_not_tell_how_many_rows_there_are(labels):
     with pytest.raises(ValueError, match=r"^y must hold one label for each row of X\.$"):
-        Private([[1.0]] * 7, [1.0], unit=[1] * 7, max_rows=2)
+        Private([[1.0]] * 7, labels, unit=[1] * 7, max_rows=2)
 
 
 def table(seed=0, people=6):

@@ -169,10 +169,13 @@ def memory_rows(X: Any, y: Any, unit: Any, max_rows: Any) -> RowSource:
         if unit not in getattr(X, "columns", ()):
             raise ValueError(f"unit: X has no column {unit!r}; give its name, or the ids.")
         X, unit = X.drop(columns=unit), X[unit]
-    n_rows = MemoryRows(X, None).n_rows
-    if y is not None and len(y) != n_rows:  # and no word of how many, which is private here
-        raise ValueError("y must hold one label for each row of X.")
-    return _by_people(MemoryRows(X, y), withheld(lambda: People.named(_ids(unit), each)))
+    rows = MemoryRows(X, None)  # says what is wrong with X
+    if y is not None:
+        try:
+            rows = MemoryRows(X, y)
+        except ValueError:  # no word of how many rows there are, which is private here
+            raise ValueError("y must hold one label for each row of X.") from None
+    return _by_people(rows, withheld(lambda: People.named(_ids(unit), each)))
 
 
 def parquet_rows(path: Any, label: str | None, unit: Any, max_rows: Any) -> RowSource:
