@@ -88,36 +88,43 @@ WHOLE = regression_step._Step
 
 
 def without(name: str) -> type:
-    """The private step of regression without one release, whose share goes to the descent."""
+    """The private step of regression without one piece, whose share goes to the descent.
+
+    Where n mu is too small for a descent, it goes to the mean, or to the look at the stack.
+    """
+    piece = PIECES[name]
 
     class Step(WHOLE):
         def __init__(self, facts, looks):
             super().__init__(facts, looks)
-            self.shares["descent"] += self.shares.pop(name)
+            free = sum(self.shares.pop(each, 0.0) for each in piece["releases"])
+            heirs = [each for each in ("descent", "mean", "stack") if each in self.shares]
+            self.shares[heirs[0]] += free
 
     def skip(self) -> None:
-        if name == "scores":
-            self.on_scores = np.zeros(self.experts)
-        if name == "scale":
-            self.before = 1.0
+        if name == "errors":
+            self.clip, self.middle = self.facts.mad, 0.0
+        if name == "mean":
+            self.before = self.clip**2
+        if name == "rows":
+            self.centre, self.length = np.zeros(len(self.white.mean)), 1.0
         if name == "move":
             self.part = self.walked.share
         if name == "level":
             self.level = self._more_than_noise(self.walked.level, self.level_noise)
-        if name == "errors":
-            self.clip, self.middle = self.facts.mad, 0.0
 
-    setattr(Step, PIECES[name], skip)
+    setattr(Step, piece["method"], skip)
     return Step
 
 
 PIECES = {
-    "errors": "see_errors",
-    "mean": "find_mean",
-    "scores": "correct_scores",
-    "scale": "measure_errors",
-    "move": "look_back",
-    "level": "find_level",
+    "errors": {"method": "see_errors", "releases": ["errors"]},
+    "mean": {"method": "find_mean", "releases": ["mean"]},
+    "stack": {"method": "turn_stack", "releases": ["stack"]},
+    "scale": {"method": "measure_errors", "releases": ["scale"]},
+    "rows": {"method": "find_rows", "releases": ["centre", "length"]},
+    "move": {"method": "look_back", "releases": ["move"]},
+    "level": {"method": "find_level", "releases": ["level"]},
 }
 
 

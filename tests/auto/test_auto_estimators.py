@@ -89,17 +89,48 @@ def test_what_was_done_is_told():
     for name in (
         "errors",
         "mean",
+        "stack",
+        "scale",
         "centre",
         "length",
-        "scores",
-        "scale",
         "descent",
         "move",
         "level",
     ):
         assert f"Release '{name}' took" in text
     assert "stack of experts on 200 rows: linear 0." in text
-    assert model._story().summary == text
+    story = model._story()
+    assert story.summary == text
+    pairs = zip(FAST, model.public_model_.weights, strict=True)
+    assert story.facts[0].value == ", ".join(f"{name} {weight:.2f}" for name, weight in pairs)
+
+
+def test_a_small_budget_goes_to_the_level_and_the_stack():
+    model = both(*numbers(200, 0), *numbers(100, 1, level=3.0))
+    assert [each.name for each in model.releases_] == ["errors", "mean", "stack"]
+    assert sum(each.share for each in model.releases_) == pytest.approx(1.0)
+    assert not model.adapted_.on_features.any()
+
+
+@pytest.mark.parametrize(("gone", "least", "most"), [(0.0, 0.0, 0.2), (1.0, 0.5, 1.0)])
+def test_the_stack_turns_to_equal_weights_where_they_are_right(gone, least, most):
+    X, y = numbers(300, 0)
+    T, _ = numbers(3000, 1)
+    facts = AutoRegressor(**BUDGET, experts=FAST).public_facts(X, y)
+    scores = facts.model.scores(facts.model.rows(T))[:, :, 0]
+    turn = 1 / len(FAST) - facts.model.weights
+    t = scores @ (facts.model.weights + gone * turn)
+    t = t + 0.3 * facts.rms * np.random.default_rng(2).normal(size=len(t))
+    model = both(X, y, T, t, epsilon=4.0)
+    part = model.adapted_.on_scores[:-1] / turn[1:]
+    assert (least <= part).all()
+    assert (part <= most).all()
+
+
+def test_one_expert_has_no_stack_to_look_at():
+    model = both(*numbers(200, 0), *numbers(500, 1), experts=["linear"])
+    assert "stack" not in [each.name for each in model.releases_]
+    assert sum(each.share for each in model.releases_) == pytest.approx(1.0)
 
 
 def test_groups_change_the_folds():

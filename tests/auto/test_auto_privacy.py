@@ -27,12 +27,16 @@ def whole(X, y):
 
 
 BACK = LookBack(error=1.0, square=0.25, precision=100.0)
+TURN = np.array([0.5, -0.7, 0.2])
 QUERIES = {
     "number": MeanNumber(CLEANING, lambda X, y: X[:, 0] - y, -3.0, 4.0),
     "vector": MeanVector(CLEANING, whole, size=4, length=2.0),
     "errors": ErrorRate(CLEANING, first=0, classes=3),
     "cells": CellShares(CLEANING, lambda X, y: X[:, 0] - y, np.array([-1.0, 0.0, 1.0, 30.0])),
     "move": MeanVector(CLEANING, lambda X, y: BACK.products(y, X[:, 0]), size=2, length=1.0),
+    "stack": MeanVector(
+        CLEANING, lambda X, y: BACK.products(y - X[:, 0], X @ TURN), size=2, length=1.0
+    ),
 }
 
 
@@ -61,6 +65,7 @@ def test_one_row_moves_a_mean_by_its_sensitivity_at_most(name):
         ("errors", ([9.0, 0.0, 0.0], 0.0), ([0.0, 9.0, 0.0], 0.0)),
         ("cells", ([9.0, 0.0, 0.0], 0.0), ([-9.0, 0.0, 0.0], 0.0)),
         ("move", ([1e-3, 0.0, 0.0], 1e6), ([1e-3, 0.0, 0.0], -1e6)),
+        ("stack", ([1e-3, 0.0, 0.0], 1e6), ([1e-3, 0.0, 0.0], -1e6)),
     ],
 )
 def test_the_sensitivity_is_attained(name, one, two):
@@ -89,11 +94,11 @@ def table(n, seed, classes):
     return X, (y > 0.5).astype(float) if classes else y
 
 
-def fitter(kind, classes):
+def fitter(kind, classes, experts=("linear",)):
     X, y = table(60, 1, classes)
 
     def fit(sample):
-        model = kind(epsilon=1.0, delta=1e-6, experts=["linear"], noise="seeded", random_state=0)
+        model = kind(epsilon=1.0, delta=1e-6, experts=experts, noise="seeded", random_state=0)
         return model.fit(X, y, private=Private(*sample))
 
     return fit
@@ -119,15 +124,16 @@ def test_hostile_neighbours_move_no_release_beyond_its_sensitivity(kind, classes
 
 @pytest.mark.parametrize(("kind", "classes"), [(AutoRegressor, 0), (AutoClassifier, 2)])
 def test_the_purse_is_spent_and_not_overspent(kind, classes):
+    n = 300
     with taped() as tape:
         try:
-            model = fitter(kind, classes)(table(200, 2, classes))
+            experts = ["linear"] if classes else ["linear", "fourier"]
+            model = fitter(kind, classes, experts)(table(n, 2, classes))
         except PrivacyError as error:
             pytest.fail(f"a fit asked for more than its purse holds: {error}")
     (event,) = model.guarantee_.events
     assert event.label == "private step"
     draws = [draw for draw in tape if draw.mechanism == "add_gaussian"]
-    n = 200
     if classes:
         look, *steps = draws
         assert (1 / n / look.scale) ** 2 * event.scale**2 == pytest.approx(0.10, rel=1e-4)
@@ -135,17 +141,22 @@ def test_the_purse_is_spent_and_not_overspent(kind, classes):
         clips = scale * n / 2 / event.scale * np.sqrt(0.9 / len(steps))
         assert np.isclose(clips, (0.25, 0.35, 0.5, 0.7), rtol=1e-4).any()
     else:
-        # those after them have sensitivities that the releases before them chose
-        errors, centre = draws[0], draws[2]
-        spent = (np.sqrt(2) / n / errors.scale) ** 2 * event.scale**2
-        assert spent == pytest.approx(0.4 * 0.35, rel=1e-4)
-        assert (4 / n / centre.scale) ** 2 * event.scale**2 == pytest.approx(0.08, rel=1e-4)
+        # mean and length have sensitivities that the releases before them chose
+        shares = {each.name: each.share for each in model.releases_}
+        errors, stack, centre, move = draws[0], draws[2], draws[4], draws[-2]
+        bounds = {"errors": (np.sqrt(2), errors), "stack": (2, stack), "centre": (4, centre)}
+        for name, (bound, draw) in {**bounds, "move": (2, move)}.items():
+            spent = (bound / n / draw.scale) ** 2 * event.scale**2
+            assert spent == pytest.approx(shares[name], rel=1e-4)
     assert model.guarantee_.epsilon == pytest.approx(1.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("precision", [1e-3, 1.0, 30.0, 100.0, 1e4, 1e12])
-def test_shares_of_the_purse_add_up_to_one(precision):
-    shares = _shares(precision)
+@pytest.mark.parametrize("turns", [True, False])
+@pytest.mark.parametrize("precision", [1e-3, 1.0, 30.0, 51.0, 100.0, 1e4, 1e12])
+def test_shares_of_the_purse_add_up_to_one(precision, turns):
+    shares = _shares(precision, turns=turns)
+    assert ("stack" in shares) == turns
+    assert ("descent" in shares) == (precision > 50.4)
     assert all(share > 0 for share in shares.values())
     assert sum(shares.values()) == pytest.approx(1.0, rel=1e-12)
 

@@ -150,8 +150,7 @@ class AutoEstimator(PrivateEstimator):
         return {"adapted_": found}
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
-        pairs = zip(self._expert_names(), facts.model.weights, strict=True)
-        parts = ", ".join(f"{name} {weight:.2f}" for name, weight in pairs)
+        parts = self._weighed(facts.model)
         told = [f"The public model is a stack of experts on {len(problem.X)} rows: {parts}."]
         constant = int((facts.model.low == facts.model.high).sum())
         if constant:
@@ -160,6 +159,14 @@ class AutoEstimator(PrivateEstimator):
                 "which say nothing about it, and is left out."
             )
         return tuple(told)
+
+    def _weighed(self, model: Any) -> str:
+        """Experts by name, with their weights."""
+        names = self._expert_names()
+        if len(names) != len(model.weights):
+            names = ["directions"]  # few public rows have one expert of their own
+        pairs = zip(names, model.weights, strict=True)
+        return ", ".join(f"{name} {weight:.2f}" for name, weight in pairs)
 
     def _expert_names(self) -> list[str]:
         return [each if isinstance(each, str) else type(each).__name__ for each in self._kinds]
@@ -181,7 +188,7 @@ class AutoEstimator(PrivateEstimator):
         return model.rows(rows)
 
     def _story(self) -> Story:
-        weights = ", ".join(f"{weight:.2f}" for weight in self.public_model_.weights)
+        weights = self._weighed(self.public_model_)
         facts = (Fact("experts", weights, "weights of the public models in the start"),)
         reads = bool(self.guarantee_.events)
         return Story(" ".join(self.explain_), (*facts, *class_facts(self)), reads_labels=reads)

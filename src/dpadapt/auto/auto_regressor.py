@@ -132,9 +132,9 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         """Predict intervals that should hold a label with a chance of ``level``.
 
         Their shape is that of the errors of the public model on public rows that it had not seen
-        (under folds that rehearse a shift); their size was looked at in private rows, after the
-        scores were corrected; the noise of the private step is known, and added. No guarantee is
-        proved: errors of another shape, or larger in some places than in others, are not followed.
+        (under folds that rehearse a shift); their size was looked at in private rows, before the
+        descent; the noise of the private step is known, and added. No guarantee is proved: errors
+        of another shape, or larger in some places than in others, are not followed.
 
         Parameters
         ----------

@@ -7,19 +7,16 @@ from functools import cached_property
 
 import numpy as np
 
-from .path_features import Whitening, differences
 from .public_model import PublicModel
-from .queries import shrunk
 from .regression_errors import ErrorShapes
 from .trees import Array
 
-__all__ = ["OCTAVES", "RegressionFacts"]
+__all__ = ["LEVEL_CLIPS", "OCTAVES", "RegressionFacts"]
 
 OCTAVES = (-3.0, 4.0)
 """Range of the logarithm of an error, in units of the public mean error."""
 
 _LEAST_ERROR = 1e-3  # in units of the labels' spread
-_QUANTILE = 0.98  # of the lengths of the differences of experts
 LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the looks at the level, in mean errors
 
 
@@ -41,8 +38,8 @@ class RegressionFacts:
     >>> from dpadapt.auto import AutoRegressor
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> facts = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).public_facts(X, X[:, 0])
-    >>> facts.rms < 0.1, facts.score_white.energy.shape
-    (True, (1,))
+    >>> facts.rms < 0.1, facts.curvature > 0.4
+    (True, True)
     """
 
     model: PublicModel
@@ -94,25 +91,6 @@ class RegressionFacts:
     def shapes(self) -> ErrorShapes:
         """What a histogram of private errors would be, for any move and size."""
         return ErrorShapes.of(self.residuals / self.mad, optimism=self.optimism)
-
-    # the scores of the experts as coordinates
-
-    @cached_property
-    def apart(self) -> Array:
-        """Root mean square of the differences of experts."""
-        found = np.sqrt((differences(self.scores, self.label) ** 2).mean(axis=0))
-        return np.maximum(found, self._least)
-
-    def apart_scores(self, scores: Array) -> Array:
-        """Differences of experts in units of their public size."""
-        return np.asarray(differences(scores, self.label) / self.apart)
-
-    @cached_property
-    def score_white(self) -> Whitening:
-        """Whitened differences; the longest ones do not decide how."""
-        rows = self.apart_scores(self.scores)
-        longest = float(np.quantile(np.linalg.norm(rows, axis=1), _QUANTILE))
-        return Whitening.of(shrunk(rows, longest))
 
     # the descent
 

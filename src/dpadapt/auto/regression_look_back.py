@@ -1,4 +1,4 @@
-r"""A look back at a move: which part of it pays on private rows.
+r"""A look at a move: which part of it pays on private rows.
 
 With f what the move adds to an answer and e the error that it is to mend, the part a of the move
 that leaves the least square error is (mean e f) / (mean f^2). Public rows cannot tell: the move may
@@ -86,6 +86,16 @@ class LookBack:
         trust = prior / (prior + (sd * self.cuts[1]) ** 2)
         square = self.square + trust * (square - self.square)
         square = max(square, _LEAST_SQUARE * self.square)
-        trust = _PRIOR_SD**2 / (_PRIOR_SD**2 + (sd * self.cuts[0] / square) ** 2)
+        trust = _trust(sd * self.cuts[0] / square)
         part = before + trust * ((cross - by_chance) / square - before)
         return min(max(part, 0.0), _MOST)
+
+    def noise(self, sd: float) -> float:
+        """Mean square of what the noise of the look adds to answers, if f is as on public rows."""
+        off = sd * self.cuts[0] / self.square
+        return (_trust(off) * off) ** 2 * self.square
+
+
+def _trust(sd: float) -> float:
+    """Weight of a noisy part against what is known before it."""
+    return _PRIOR_SD**2 / (_PRIOR_SD**2 + sd**2)

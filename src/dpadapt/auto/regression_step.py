@@ -1,20 +1,21 @@
 r"""The private step of regression: from the public model, as far as the known noise allows.
 
 All releases come out of one Gaussian purse (``GaussianPurse``). With r the
-error of the start, D the differences of experts and z the whitened features:
+error of the start and z the whitened features:
 
  1. errors: histogram of r. Whatever the shift is, it tells where errors are and how large: the
-    clip R. mean: mean of r, cut around there. Together 35 % of the budget if n mu is small, 4 % if
-    it is large. Half of the prior is on "the level did not move".
- 2. centre, 8 %, and length, 2 %, of z: where private rows are, and how spread.
- 3. scores, 15 %: a short descent on D alone, few numbers with little noise: which experts are
-    right here, and how far apart predictions should be.
- 4. scale, 2 %: mean logarithm of |r|, now that r is smaller.
- 5. descent, the rest: T gradients on z, each row's clipped to R. The horizon is the one at which
+    clip R. mean: mean of r, cut around there. Half of the prior is on "the level did not move".
+ 2. stack: how r follows the way from the public weights of the experts to equal ones, and how long
+    that way is on private rows. Public weights trust the experts that are best without a shift;
+    under one, equal weights are often better, and this is one number. 1 and 2 together take
+    (45 / n mu)^2 of the budget, 5 % at least, and all of it where that is above 80 %.
+ 3. scale, 2 % of the rest: mean logarithm of |r|, now that it is around 0; intervals need it.
+    centre, 8 %, and length, 2 %, of z: where private rows are, and how spread.
+ 4. descent, 73 %: T gradients on z, each row's clipped to R. The horizon is the one at which
     known noise and unlearned shift together are least.
- 6. move, 10 %: a look back at how the move follows the errors of private rows, and how long it is
+ 5. move, 10 %: a look back at how the move follows the errors of private rows, and how long it is
     there. With it, and with what noise alone could have done, the part to be kept is chosen.
- 7. level, 5 %: mean error with a wide clip, put together with that of the descent by the noise of
+ 6. level, 5 %: mean error with a wide clip, put together with that of the descent by the noise of
     each; what is no more than noise is given back.
 """
 
@@ -42,21 +43,21 @@ from .trees import Array
 
 __all__ = ["Correction", "Step", "adapt_numbers"]
 
-_SHARES = {
+_FIRST, _LEAST_FIRST, _MOST_FIRST = 45.0, 0.05, 0.8  # (45 / n mu)^2; above the last one, all
+_LOOKS = {"errors": 0.15, "mean": 0.40, "stack": 0.45}  # parts of that
+_PATH = {  # parts of the rest
+    "scale": 0.02,
     "centre": 0.08,
     "length": 0.02,
-    "scores": 0.15,
-    "scale": 0.02,
+    "descent": 0.73,
     "move": 0.10,
     "level": 0.05,
 }
-_FIRST, _LEAST_FIRST, _MOST_FIRST = 50.0, 0.04, 0.35  # (50 / n mu)^2 of the budget, within these
-_ON_ERRORS = 0.4  # part of it for the histogram; the rest is for the mean
+_LEAST_TURN = 1e-6  # of the stack, in mean errors: shorter ones are not looked at
 _MOST_RIPPLES, _LEAST_RIPPLES, _PER_RIPPLE = 40, 4, 20.0  # one for each 20 of n mu
 _OCTAVE_SD, _LENGTH_SD = 0.6, 0.4  # priors of scale (octaves) and length (relative)
 _CENTRE, _LENGTH = 2.0, 2.5  # cuts of z, in public lengths
-_LEAST_ENERGY = 0.03  # of a coordinate, in units of the mean one
-_SHORT, _LONG = 16.0, 1024.0  # longest horizons of the two descents
+_LONG = 1024.0  # longest horizon
 _LEVEL_PRIOR = 0.5  # of the level that the descent looks for, in R
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 
@@ -134,19 +135,20 @@ def adapt_numbers(facts: RegressionFacts, session: Session) -> Step:
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> facts = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).public_facts(X, X[:, 0])
     >>> with Private(X, X[:, 0]).open(epsilon=1.0, delta=1e-6) as session:
-    ...     found = adapt_numbers(facts, session)
-    >>> found.correction.on_features.shape, round(session.guarantee.epsilon, 6)
-    ((2,), 1.0)
+    ...     found = adapt_numbers(facts, session)  # 60 rows do not pay for a descent
+    >>> [each.name for each in found.releases], round(session.guarantee.epsilon, 6)
+    (['errors', 'mean'], 1.0)
     """
     step = _Step(facts, Looks.open(session))
     step.see_errors()
     step.find_mean()
-    step.find_rows()
-    step.correct_scores()
-    step.measure_errors()
-    step.descend()
-    step.look_back()
-    step.find_level()
+    step.turn_stack()
+    if "descent" in step.shares:
+        step.measure_errors()
+        step.find_rows()
+        step.descend()
+        step.look_back()
+        step.find_level()
     return step.found()
 
 
@@ -157,13 +159,17 @@ class _Step:
         self.facts, self.looks = facts, looks
         self.releases: list[Release] = []
         self.gain, self.noise = 0.0, 0.0  # mean squares of what was kept, and of the noise in it
-        self.shares = _shares(looks.precision)
+        self.experts = facts.scores.shape[1]
+        self.turn = 1 / self.experts - facts.model.weights
+        self.turn_square = float(np.mean((facts.scores @ self.turn) ** 2))
+        self.shares = _shares(
+            looks.precision, turns=self.turn_square > (_LEAST_TURN * facts.mad) ** 2
+        )
         count = int(looks.precision / _PER_RIPPLE)
         count = 0 if count < _LEAST_RIPPLES else min(count, _MOST_RIPPLES)
         self.features = PathFeatures.of(facts.rows, facts.scores, facts.y, ripples=count)
         self.public = self.features(facts.rows, facts.scores)
         self.white = Whitening.of(self.public)
-        self.experts = facts.scores.shape[1]
         self.cleaning = _cleaning(facts)
         self.rows = self._prepared()
         self.constant, self.on_scores = 0.0, np.zeros(self.experts)
@@ -215,11 +221,45 @@ class _Step:
         (found,), sd = self.looks.at(query, self.shares["mean"])
         level, chance = middle + found, SQUARE * self.clip**2 / self.looks.n_rows
         self.constant = self._more_than_noise(level, sd**2 + chance)
+        self.before = float((self.clip / self.facts.mad * self.facts.rms) ** 2) + self.gain
         part = self.constant / level if level else 0.0
         self.tell("mean", f"{part:.0%} of it was more than noise, and moved the level")
 
+    def turn_stack(self) -> None:
+        """2. How far to go from the public weights of the experts to equal ones."""
+        if "stack" not in self.shares:
+            return
+        count, share = self.experts, self.shares["stack"]
+        back = LookBack(self.clip, self.turn_square, self.looks.precision * math.sqrt(share))
+
+        def products(X: Array, y: Array) -> Array:
+            return back.products(self.residuals(X, y), X[:, :count] @ self.turn)
+
+        query = MeanVector(self.rows, products, 2, 1.0, "stack")
+        found, sd = self.looks.at(query, share)
+        part = min(back.part(found, sd, before=0.0, by_chance=0.0), 1.0)
+        self.on_scores = part * np.append(self.turn[1:], 0.0)  # a turn adds up to 0
+        self._keep(part**2 * self.turn_square, back.noise(sd) if part else 0.0)
+        self.tell("stack", f"{part:.0%} of the way from the public weights to equal ones is gone")
+
+    def measure_errors(self) -> None:
+        """3. The size of private errors."""
+        facts = self.facts
+
+        def octaves(X: Array, y: Array) -> Array:
+            return facts.octaves(self.residuals(X, y))
+
+        query = MeanNumber(self.rows, octaves, *OCTAVES, "scale")
+        (found,), sd = self.looks.at(query, self.shares["scale"])
+        trust, before = _OCTAVE_SD**2 / (_OCTAVE_SD**2 + sd**2), math.log2(self.clip / facts.mad)
+        octave = before + trust * (found - facts.mean_octave - before)
+        self.clip = facts.mad * 2.0 ** min(max(octave, OCTAVES[0]), OCTAVES[1])
+        self.before = float((self.clip / facts.mad * facts.rms) ** 2) + self.gain  # at first
+        times = self.clip / facts.mad
+        self.tell("scale", f"private errors are taken for {times:.2g} times the public ones")
+
     def find_rows(self) -> None:
-        """2. Where private rows are, and how spread."""
+        """3. Where private rows are, and how spread."""
         size = len(self.white.mean)
 
         def places(X: Array, y: Array) -> Array:
@@ -242,57 +282,8 @@ class _Step:
         self.length = min(max(length, 0.3 * usual), _LENGTH * usual)
         self.tell("length", f"private rows are taken for {self.length:.2g} times as spread")
 
-    def _seen_from_scores(self, places: Array) -> Array:
-        """Where private rows are, in coordinates of the scores: by public regression on z."""
-        cross = self.white(self.public).T @ places / len(places)
-        energy = self.white.energy + _LEAST_ENERGY / len(self.white.energy)  # none may be nothing
-        return np.asarray((self.centre / energy) @ cross)
-
-    def correct_scores(self) -> None:
-        """3. A short descent on the scores of the experts."""
-        facts, count = self.facts, self.experts
-        white = facts.score_white
-        centre = self._seen_from_scores(white(facts.apart_scores(facts.scores)))
-        first = self.rows.function
-
-        def coordinates(X: Array, y: Array | None) -> tuple[Array, Array | None]:
-            rows, labels = first(X, y)
-            errors = None if labels is None else self.residuals(rows, labels)
-            return white(facts.apart_scores(rows[:, :count])) - centre, errors
-
-        ground = Ground(white.energy, np.full(count, 1 / count), self.clip, facts.curvature)
-        rows = walk_rows(self.cleaning, coordinates, count)
-        found = walk(self.looks, rows, ground, self.shares["scores"], _SHORT)
-        slopes = found.share * found.slopes
-        self._keep(found.share**2 * found.moved, found.share**2 * found.noise)
-        moved = white.matrix @ slopes
-        self.constant -= float(white.mean @ moved + centre @ slopes)
-        self.on_scores = moved / facts.apart
-        self.tell(
-            "scores",
-            f"{found.steps} noisy steps to the horizon {found.horizon:g}; {found.share:.0%} of "
-            "the move was more than noise, and corrected the weights of the experts",
-        )
-
-    def measure_errors(self) -> None:
-        """4. The size of private errors."""
-        facts = self.facts
-
-        def octaves(X: Array, y: Array) -> Array:
-            return facts.octaves(self.residuals(X, y))
-
-        query = MeanNumber(self.rows, octaves, *OCTAVES, "scale")
-        (found,), sd = self.looks.at(query, self.shares["scale"])
-        trust, before = _OCTAVE_SD**2 / (_OCTAVE_SD**2 + sd**2), math.log2(self.clip / facts.mad)
-        octave = before + trust * (found - facts.mean_octave - before)
-        self.clip = facts.mad * 2.0 ** min(max(octave, OCTAVES[0]), OCTAVES[1])
-        times = self.clip / facts.mad
-        left = float((times * facts.rms) ** 2)
-        self.before = left + self.gain  # the errors were larger at first
-        self.tell("scale", f"private errors are taken for {times:.2g} times the public ones")
-
     def descend(self) -> None:
-        """5. The descent on all features."""
+        """4. The descent on all features."""
         facts, first = self.facts, self.rows.function
 
         def coordinates(X: Array, y: Array | None) -> tuple[Array, Array | None]:
@@ -314,7 +305,7 @@ class _Step:
         )
 
     def look_back(self) -> None:
-        """6. Which part of the move pays."""
+        """5. Which part of the move pays."""
         walked, level = self.walked, self.level
         precision = self.looks.precision * math.sqrt(self.shares["move"])
         back = LookBack(self.clip, max(walked.moved, 1e-12 * self.clip**2), precision)
@@ -332,7 +323,7 @@ class _Step:
         self.tell("move", f"{self.part:.0%} of the move is kept")
 
     def find_level(self) -> None:
-        """7. The mean error that is left, with a wide clip."""
+        """6. The mean error that is left, with a wide clip."""
         bound, part, walked, known = self._reach("level"), self.part, self.walked, self.level
 
         def errors(X: Array, y: Array) -> Array:
@@ -360,10 +351,11 @@ class _Step:
 
     def found(self) -> Step:
         """Everything together, in the units of the model."""
-        inner = self.part * self.walked.slopes / self.length
-        on_features = self.white.matrix @ inner
-        constant = self.constant + self.level
-        constant -= float(self.white.mean @ on_features + self.centre @ inner)
+        constant, on_features = self.constant, np.zeros(self.public.shape[1])
+        if "descent" in self.shares:
+            inner = self.part * self.walked.slopes / self.length
+            on_features = self.white.matrix @ inner
+            constant += self.level - float(self.white.mean @ on_features + self.centre @ inner)
         times = self.clip / self.facts.mad
         no_harm = NoHarm(self.before, self.gain, self.noise)
         correction = Correction(constant, self.on_scores, self.features, on_features)
@@ -376,11 +368,20 @@ class _Step:
         self.gain, self.noise = self.gain + float(gain), self.noise + float(noise)
 
 
-def _shares(precision: float) -> dict[str, float]:
-    """Parts of the budget: looks at the errors are dear where n mu is small, and pay most there."""
-    first = min(max((_FIRST / precision) ** 2, _LEAST_FIRST), _MOST_FIRST)
-    parts = {"errors": _ON_ERRORS * first, "mean": (1 - _ON_ERRORS) * first, **_SHARES}
-    return {**parts, "descent": 1 - sum(parts.values())}
+def _shares(precision: float, *, turns: bool) -> dict[str, float]:
+    """Parts of the budget: the first looks are dear where n mu is small, and pay most there.
+
+    Where the public weights are equal already, or there is one expert, there is no look at them.
+    """
+    first = max((_FIRST / precision) ** 2, _LEAST_FIRST)
+    first = 1.0 if first > _MOST_FIRST else first
+    parts = {name: first * part for name, part in _LOOKS.items() if turns or name != "stack"}
+    if first < 1:
+        parts |= {name: (1 - first) * part for name, part in _PATH.items()}
+    return {
+        **parts,
+        "mean": 1 - math.fsum(share for name, share in parts.items() if name != "mean"),
+    }
 
 
 def _cleaning(facts: RegressionFacts) -> Cleaning:
