@@ -110,8 +110,6 @@ def without(name: str) -> type:
             self.centre, self.length = np.zeros(len(self.white.mean)), 1.0
         if name == "move":
             self.part = self.walked.share
-        if name == "level":
-            self.level = self._more_than_noise(self.walked.level, self.level_noise)
 
     setattr(Step, piece["method"], skip)
     return Step

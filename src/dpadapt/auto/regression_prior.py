@@ -9,7 +9,7 @@ import numpy as np
 
 from .trees import Array
 
-__all__ = ["LEVELS", "SHIFTS", "SPIKE", "STRAIGHT", "kept"]
+__all__ = ["LEVELS", "SHIFTS", "SPIKE", "STRAIGHT", "kept", "pooled"]
 
 SPIKE = 0.5
 """Prior chance that the level did not shift."""
@@ -56,3 +56,17 @@ def kept(moved: float, noise: Array, sizes: Sequence[float], spike: float = SPIK
     logs = np.log(chances) - freedom / 2 * (np.log(both) + moved / both)
     weights = np.exp(logs - logs.max())
     return float(weights @ (shifts / both)) / math.fsum(weights)
+
+
+def pooled(*estimates: tuple[float, float]) -> tuple[float, float]:
+    """Mean and variance of independent estimates together, each with its variance.
+
+    Examples
+    --------
+    >>> pooled((1.0, 1.0), (4.0, 0.5))
+    (3.0, 0.3333333333333333)
+    """
+    weights = [1 / max(variance, 1e-300) for _, variance in estimates]
+    total = math.fsum(weights)
+    means = math.fsum(w * mean for w, (mean, _) in zip(weights, estimates, strict=True))
+    return means / total, 1 / total

@@ -37,7 +37,7 @@ from .regression_errors import CELLS
 from .regression_facts import LEVEL_CLIPS, OCTAVES, RegressionFacts
 from .regression_look_back import LookBack
 from .regression_outlook import NoHarm, Release
-from .regression_prior import LEVELS, kept
+from .regression_prior import LEVELS, kept, pooled
 from .regression_walk import SQUARE, Ground, walk, walk_rows
 from .trees import Array
 
@@ -58,7 +58,7 @@ _MOST_RIPPLES, _LEAST_RIPPLES, _PER_RIPPLE = 40, 4, 20.0  # one for each 20 of n
 _OCTAVE_SD, _LENGTH_SD = 0.6, 0.4  # priors of scale (octaves) and length (relative)
 _CENTRE, _LENGTH = 2.0, 2.5  # cuts of z, in public lengths
 _LONG = 1024.0  # longest horizon
-_LEVEL_PRIOR = 0.5  # of the level that the descent looks for, in R
+_MEAN_OF_MOVE = 0.25  # square of the mean of a move on private rows, in its mean square
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 
 
@@ -212,7 +212,8 @@ class _Step:
 
     def find_mean(self) -> None:
         """1. The mean error, cut around the middle that was seen."""
-        bound, middle = self._reach("mean"), self.middle
+        reach, middle = self._reach("mean"), self.middle
+        bound = reach * self.clip
 
         def errors(X: Array, y: Array) -> Array:
             return self.residuals(X, y) - middle
@@ -220,7 +221,10 @@ class _Step:
         query = MeanNumber(self.rows, errors, -bound, bound, "mean")
         (found,), sd = self.looks.at(query, self.shares["mean"])
         level, chance = middle + found, SQUARE * self.clip**2 / self.looks.n_rows
-        self.constant = self._more_than_noise(level, sd**2 + chance)
+        self.constant, self.constant_noise = self._more_than_noise(level, sd**2 + chance)
+        self._keep(self.constant**2, self.constant_noise)
+        missed = self.facts.missed[reach] * self.clip
+        self.first = (level, sd**2 + chance + missed**2)
         self.before = float((self.clip / self.facts.mad * self.facts.rms) ** 2) + self.gain
         part = self.constant / level if level else 0.0
         self.tell("mean", f"{part:.0%} of it was more than noise, and moved the level")
@@ -239,6 +243,7 @@ class _Step:
         found, sd = self.looks.at(query, share)
         part = min(back.part(found, sd, before=0.0, by_chance=0.0), 1.0)
         self.on_scores = part * np.append(self.turn[1:], 0.0)  # a turn adds up to 0
+        self._blur(part**2 * self.turn_square)
         self._keep(part**2 * self.turn_square, back.noise(sd) if part else 0.0)
         self.tell("stack", f"{part:.0%} of the way from the public weights to equal ones is gone")
 
@@ -295,9 +300,9 @@ class _Step:
         self.path = walk_rows(self.cleaning, coordinates, len(ground.energy))
         found = walk(self.looks, self.path, ground, self.shares["descent"], _LONG)
         self.walked = found
-        self.level_noise = found.level_noise + (facts.missed[LEVEL_CLIPS[0]] * self.clip) ** 2
-        prior = (_LEVEL_PRIOR * self.clip) ** 2
-        self.level = prior / (prior + self.level_noise) * found.level
+        missed = facts.missed[LEVEL_CLIPS[0]] * self.clip
+        self.second = (self.constant + found.level, found.level_noise + missed**2)
+        self.level = self._more_than_noise(*pooled(self.first, self.second))[0] - self.constant
         self.tell(
             "descent",
             f"{found.steps} noisy steps to the horizon {found.horizon:g}; by its length alone "
@@ -319,35 +324,42 @@ class _Step:
         query = MeanVector(self.path, products, 2, 1.0, "move")
         found, sd = self.looks.at(query, self.shares["move"])
         self.part = back.part(found, sd, walked.share, walked.by_chance)
+        self._blur(self.part**2 * walked.moved)
         self._keep(self.part**2 * walked.moved, self.part**2 * walked.noise)
         self.tell("move", f"{self.part:.0%} of the move is kept")
 
     def find_level(self) -> None:
         """6. The mean error that is left, with a wide clip."""
-        bound, part, walked, known = self._reach("level"), self.part, self.walked, self.level
+        bound, known = self._reach("level") * self.clip, self.level
+        part, walked = self.part, self.walked
 
         def errors(X: Array, y: Array) -> Array:
             return np.asarray((y - part * walked.mended(X)) / np.maximum(X[:, -2], 1e-300) - known)
 
         query = MeanNumber(self.path, errors, -bound, bound, "level")
         (found,), sd = self.looks.at(query, self.shares["level"])
-        weight = self.level_noise / (self.level_noise + sd**2)
-        both = walked.level + weight * (known + found - walked.level)
-        self.level = self._more_than_noise(both, weight * sd**2)
-        kept = self.level / both if both else 0.0
-        self.tell("level", f"together with the descent, {kept:.0%} of it is kept")
+        all_three = pooled(self.first, self.second, (self.constant + known + found, sd**2))
+        level, noise = self._more_than_noise(*all_three)
+        self._keep(level**2 - self.constant**2, noise - self.constant_noise)
+        self.level = level - self.constant
+        kept = level / all_three[0] if all_three[0] else 0.0
+        self.tell("level", f"together with the mean and the descent, {kept:.0%} of it is kept")
 
     def _reach(self, name: str) -> float:
-        """Where errors are cut for their mean: what is missed and the noise together are least."""
+        """Where errors are cut for their mean, in R: least of what is missed and noise together."""
         missed, sd = self.facts.missed, 2 / (self.looks.precision * math.sqrt(self.shares[name]))
-        return self.clip * min(LEVEL_CLIPS, key=lambda k: missed[k] ** 2 + (k * sd) ** 2)
+        return min(LEVEL_CLIPS, key=lambda k: missed[k] ** 2 + (k * sd) ** 2)
 
-    def _more_than_noise(self, level: float, noise: float) -> float:
-        """What is kept of a level."""
+    def _more_than_noise(self, level: float, noise: float) -> tuple[float, float]:
+        """What is kept of a level, and of the variance of its noise."""
         square = SQUARE * self.clip**2
         part = kept(level**2, np.array([noise]), [square * each for each in LEVELS])
-        self._keep((part * level) ** 2, part**2 * noise)
-        return part * level
+        return part * level, part**2 * noise
+
+    def _blur(self, moved: float) -> None:
+        """A move has a mean of its own on private rows: the first look at the level is older."""
+        level, noise = self.first
+        self.first = (level, noise + _MEAN_OF_MOVE * moved)
 
     def found(self) -> Step:
         """Everything together, in the units of the model."""
