@@ -175,7 +175,7 @@ def _preconditioner(source: Source, point: Tilted, bends: Array) -> Callable[[Ar
     """Return the inverse of an estimate of the second derivative.
 
     In the eigenbasis of the tilt, the estimate is diagonal but for the rows of large weight: near
-    the minimum few rows carry most of it, and their part is inverted exactly (Woodbury).
+    the minimum few rows carry most of it, and their part is inverted exactly.
     """
     vectors, light = point.eigenvectors, point.weights.copy()
     d = len(bends)
@@ -186,29 +186,47 @@ def _preconditioner(source: Source, point: Tilted, bends: Array) -> Callable[[Ar
     copies = 2.0 - np.eye(d)
     diagonal = copies * source.product_variances(light, vectors) + bends
     diagonal = np.maximum(diagonal, _TINY * diagonal.max())
+    if not len(heaviest):
+        return lambda residual: _turned(vectors, (vectors.T @ residual @ vectors) / diagonal)
     upper = np.triu_indices(d)
+    scale = np.sqrt(copies[upper])  # of svec, off-diagonals times sqrt 2
     turned = source.rows[heaviest] @ vectors
     mean = vectors.T @ (source.target - point.residual) @ vectors
     products = turned[:, upper[0]] * turned[:, upper[1]] - mean[upper]
-    products *= np.sqrt(copies[upper] * point.weights[heaviest, None])
-    inverse = np.sqrt(copies[upper]) / diagonal[upper]  # of svec, off-diagonals times sqrt 2
-    gram = (products / diagonal[upper]) @ products.T
-    factor = None
-    if len(gram):
-        with contextlib.suppress(LinAlgError):  # rounding errors: make do with the diagonal
-            factor = cho_factor(gram + np.eye(len(gram)))
+    products *= scale
+    products *= np.sqrt(point.weights[heaviest, None])
+    inverse = _inverse(diagonal[upper], products)
 
     def precondition(residual: Array) -> Array:
-        rotated = vectors.T @ residual @ vectors
-        solved = rotated / diagonal
-        if factor is not None:
-            shares = cho_solve(factor, products @ (inverse * rotated[upper]))
-            half = np.zeros((d, d))
-            half[upper] = (shares @ products) / (np.sqrt(copies[upper]) * diagonal[upper])
-            solved -= half + np.triu(half, 1).T
-        return vectors @ (solved + solved.T) @ vectors.T / 2
+        half = np.zeros((d, d))
+        half[upper] = inverse(scale * (vectors.T @ residual @ vectors)[upper]) / scale
+        return _turned(vectors, half + np.triu(half, 1).T)
 
     return precondition
+
+
+def _turned(vectors: Array, matrix: Array) -> Array:
+    """Return the symmetric part, out of the basis."""
+    return vectors @ (matrix + matrix.T) @ vectors.T / 2
+
+
+def _inverse(diagonal: Array, products: Array) -> Callable[[Array], Array]:
+    """Return the inverse of diag + P^T P, in the smaller of the two spaces (Woodbury)."""
+    rows, columns = products.shape
+    with contextlib.suppress(LinAlgError):  # rounding errors: make do with the diagonal
+        if columns <= rows:
+            whole = products.T @ products
+            whole[np.diag_indices(columns)] += diagonal
+            factor = cho_factor(whole, overwrite_a=True, check_finite=False)
+            return lambda b: cho_solve(factor, b, check_finite=False)
+        spread_out = products / diagonal
+        gram = spread_out @ products.T
+        gram[np.diag_indices(rows)] += 1.0
+        factor = cho_factor(gram, overwrite_a=True, check_finite=False)
+        return lambda b: (
+            b / diagonal - cho_solve(factor, spread_out @ b, check_finite=False) @ spread_out
+        )
+    return lambda b: b / diagonal
 
 
 def _search(slope: Callable[[float], float], start: float) -> float:

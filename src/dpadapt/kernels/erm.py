@@ -27,7 +27,7 @@ How many steps were needed depends on the rows, so the time taken does too; noth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,7 +37,7 @@ from scipy.linalg import cho_factor, cho_solve
 from .constants import BLOCK, Constants, constants
 from .losses import ConvexLoss, SoftmaxLoss
 
-__all__ = ["certified_gradient", "solve"]
+__all__ = ["certified_gradient", "solve", "solve_each"]
 
 Array = NDArray[np.float64]
 
@@ -82,6 +82,7 @@ class _Explicit:
     def __init__(self, features: Any) -> None:
         self.features = features.astype(np.float64, copy=False)
         self.rows, self.size = features.shape
+        self._products: tuple[Array, list[Array]] | None = None  # of the last weights
 
     def scores(self, c: Array) -> Array:
         return np.asarray(self.features @ c)
@@ -102,24 +103,31 @@ class _Explicit:
     def preconditioner(self, weights: Array, penalty: float) -> Callable[[Array], Array] | None:
         if self.size > min(_WIDEST_FACTOR, self.rows) or not isinstance(self.features, np.ndarray):
             return None
-        factors = []
-        for column in weights.T:
-            active = np.flatnonzero(column)
-            hessian = penalty * np.eye(self.size)
-            for start in range(0, len(active), 4 * BLOCK):
-                part = active[start : start + 4 * BLOCK]
-                scaled = self.features[part] * np.sqrt(column[part, None] / self.rows)
-                hessian += scaled.T @ scaled
-            try:
-                factors.append(cho_factor(hessian, check_finite=False))
-            except np.linalg.LinAlgError:
-                return None
+        if self._products is None or not np.array_equal(self._products[0], weights):
+            self._products = weights, [self._weighted(column) for column in weights.T]
+        penalised = penalty * np.eye(self.size)
+        try:
+            factors = [
+                cho_factor(penalised + product, check_finite=False) for product in self._products[1]
+            ]
+        except np.linalg.LinAlgError:
+            return None
 
         def apply(c: Array) -> Array:
             columns = [cho_solve(f, c[:, j], check_finite=False) for j, f in enumerate(factors)]
             return np.column_stack(columns)
 
         return apply
+
+    def _weighted(self, weights: Array) -> Array:
+        """F^T diag(weights) F / n."""
+        out = np.zeros((self.size, self.size))
+        active = np.flatnonzero(weights)
+        for start in range(0, len(active), 4 * BLOCK):
+            part = active[start : start + 4 * BLOCK]
+            scaled = self.features[part] * np.sqrt(weights[part, None] / self.rows)
+            out += scaled.T @ scaled
+        return out
 
 
 def _line(slope: Callable[[Array], Array], start: Array) -> Array:
@@ -280,12 +288,34 @@ def solve(features: Any, y: Any, loss: ConvexLoss, penalty: float, radius: float
     >>> solve(np.array([[1.0], [1.0]]), [1.0, 0.5], Squared(1.0), penalty=1.0, radius=1.0).round(3)
     array([0.5])
     """
-    labels, facts = problem(features.shape[0], y, loss, radius, penalty, features.shape[1])
-    space: Space = _Explicit(features)
-    w = _from_kernel_matrix(space, labels, loss, facts)
-    if w is None:
-        w = minimise(space, labels, loss, facts)
-    return w if np.ndim(y) == 2 or loss.joint else w[:, 0]
+    return solve_each(features, y, loss, [penalty], radius)[0]
+
+
+def solve_each(
+    features: Any, y: Any, loss: ConvexLoss, penalties: Sequence[float], radius: float
+) -> list[Array]:
+    """Return what :func:`solve` does for every penalty; products of the rows are computed once.
+
+    Parameters
+    ----------
+    features, y, loss, radius
+        As in :func:`solve`.
+    penalties : sequence of float
+
+    Examples
+    --------
+    >>> from dpadapt.kernels.losses import Squared
+    >>> rows, labels = np.ones((2, 1)), [1.0, 0.5]
+    >>> [float(w[0].round(3)) for w in solve_each(rows, labels, Squared(1.0), [1.0, 4.0], 1.0)]
+    [0.5, 0.25]
+    """
+    space, found = _Explicit(features), []
+    for penalty in penalties:
+        labels, facts = problem(space.rows, y, loss, radius, penalty, space.size)
+        w = _from_kernel_matrix(space, labels, loss, facts)
+        w = minimise(space, labels, loss, facts) if w is None else w
+        found.append(w if np.ndim(y) == 2 or loss.joint else w[:, 0])
+    return found
 
 
 def _from_kernel_matrix(space: Any, y: Array, loss: ConvexLoss, facts: Constants) -> Array | None:

@@ -25,14 +25,16 @@ Array = npt.NDArray[np.float64]
 def softmax(scores: Array) -> Array:
     """Probabilities, row by row."""
     # column by column: numpy is slow at the maximum of many short rows
-    chances = np.exp(scores - reduce(np.maximum, scores.T)[:, None])
+    chances = scores - reduce(np.maximum, scores.T)[:, None]
+    np.exp(chances, out=chances)
     chances /= np.einsum("ij->i", chances)[:, None]
     return chances
 
 
 def errors(scores: Array, offsets: Array | None, targets: Array) -> Array:
-    """Derivative of the loss in the scores: regression where there is no offset."""
-    return scores - targets if offsets is None else softmax(offsets + scores) - targets
+    """Derivative of the loss in the scores, in their place: regression where there is no offset."""
+    found = scores if offsets is None else softmax(offsets + scores)
+    return np.subtract(found, targets, out=found)
 
 
 def clipped(error: Array, lengths: Array, clip: float) -> Array:
