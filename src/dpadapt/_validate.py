@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -135,8 +136,10 @@ def plain_numbers(value: Any) -> None:
             plain_numbers(held)
 
 
-@functools.cache
-def _fields(kind: type) -> tuple[str, ...]:
-    """Names of the fields of a dataclass; looked up at every step of a descent, so kept."""
+def _names(kind: type) -> tuple[str, ...]:
+    """Names of the fields of a dataclass; none of other classes."""
     found = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
     return tuple(field.name for field in found)
+
+
+_fields: Callable[[type], tuple[str, ...]] = functools.cache(_names)  # asked at every step

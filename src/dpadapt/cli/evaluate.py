@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .both_files import both_forms, private_form
-from .fit import Noise
 from .formats import Form, given_form
 from .options import (
     Decimal,
     Encoding,
+    Noise,
     Separator,
     require_ledger_with_dataset,
     require_unit_with_rows,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +16,7 @@ from .holdout import HoldOut, error_bounds
 from .options import (
     Decimal,
     Encoding,
+    Noise,
     Separator,
     require_ledger_with_dataset,
     require_unit_with_rows,
@@ -35,18 +35,10 @@ if TYPE_CHECKING:
     from dpadapt.privacy import Private
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = ["Job", "Noise", "fit"]
+__all__ = ["Job", "fit"]
 
 _INDEX = "__index_level_"  # columns in which pandas keeps its row numbers
 _Names = list[str] | None
-
-
-class Noise(StrEnum):
-    """Where noise comes from."""
-
-    secure = "secure"
-    seeded = "seeded"
-    exact = "exact"
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
-from .constants import BLOCK, Constants, constants
+from .constants import Constants, constants
 from .losses import ConvexLoss, SoftmaxLoss
+from .spaces import Explicit, KernelMatrix, Space, total
 
 __all__ = ["certified_gradient", "solve", "solve_each"]
 
@@ -45,89 +45,7 @@ _NEWTON_STEPS = 100
 _CONJUGATE_STEPS = 200
 _NEARLY = 30  # times the target, for softer losses
 _FLATTER = 0.1  # of the slope, after a line search: 0.5 zigzags between small knees
-_WIDEST_FACTOR = 4000  # columns for which a Hessian is factorised
 _LARGEST_GRAM = 10_000  # rows for which wide features are replaced by their kernel matrix
-
-
-class Space(Protocol):
-    """Where minimisers live: coefficients, their scores on the rows, and inner products."""
-
-    rows: int
-    size: int
-
-    def scores(self, c: Array) -> Array:
-        """Of the rows, for coefficients c."""
-
-    def lift(self, r: Array) -> Array:
-        """Coefficients of sum_i r_i phi_i."""
-
-    def pairing(self, c: Array, d: Array, scores: Array) -> Array:
-        """Terms whose sum is the inner product of c with d, whose scores are given."""
-
-    def proved(self, c: Array, g: Array, joint: bool, facts: Constants) -> Array:
-        """Bound of the norm of the gradient g at c, less the rounding; inf if c is too far."""
-
-    def preconditioner(self, weights: Array, penalty: float) -> Callable[[Array], Array] | None:
-        """Approximate inverse of the Hessian with these weights of rows."""
-
-
-def total(terms: Array, joint: bool) -> Array:
-    """Sum of each column, or of all: one number for each problem, ready to broadcast."""
-    return np.asarray(terms.sum(axis=None if joint else 0, keepdims=True))
-
-
-class _Explicit:
-    """Features F of shape (n, D), dense or sparse by rows, in double precision."""
-
-    def __init__(self, features: Any) -> None:
-        self.features = features.astype(np.float64, copy=False)
-        self.rows, self.size = features.shape
-        self._products: tuple[Array, list[Array]] | None = None  # of the last weights
-
-    def scores(self, c: Array) -> Array:
-        return np.asarray(self.features @ c)
-
-    def lift(self, r: Array) -> Array:
-        out = np.zeros((self.size, r.shape[1]))
-        for start in range(0, self.rows, BLOCK):
-            out += self.features[start : start + BLOCK].T @ r[start : start + BLOCK]
-        return out
-
-    def pairing(self, c: Array, d: Array, scores: Array) -> Array:
-        return np.asarray(c * d)
-
-    def proved(self, c: Array, g: Array, joint: bool, facts: Constants) -> Array:
-        near = np.sqrt(total(c * c, joint)) <= 2 * facts.norm_bound
-        return np.where(near, np.sqrt(total(g * g, joint)), np.inf)
-
-    def preconditioner(self, weights: Array, penalty: float) -> Callable[[Array], Array] | None:
-        if self.size > min(_WIDEST_FACTOR, self.rows) or not isinstance(self.features, np.ndarray):
-            return None
-        if self._products is None or not np.array_equal(self._products[0], weights):
-            self._products = weights, [self._weighted(column) for column in weights.T]
-        penalised = penalty * np.eye(self.size)
-        try:
-            factors = [
-                cho_factor(penalised + product, check_finite=False) for product in self._products[1]
-            ]
-        except np.linalg.LinAlgError:
-            return None
-
-        def apply(c: Array) -> Array:
-            columns = [cho_solve(f, c[:, j], check_finite=False) for j, f in enumerate(factors)]
-            return np.column_stack(columns)
-
-        return apply
-
-    def _weighted(self, weights: Array) -> Array:
-        """F^T diag(weights) F / n."""
-        out = np.zeros((self.size, self.size))
-        active = np.flatnonzero(weights)
-        for start in range(0, len(active), 4 * BLOCK):
-            part = active[start : start + 4 * BLOCK]
-            scaled = self.features[part] * np.sqrt(weights[part, None] / self.rows)
-            out += scaled.T @ scaled
-        return out
 
 
 def _line(slope: Callable[[Array], Array], start: Array) -> Array:
@@ -309,7 +227,7 @@ def solve_each(
     >>> [float(w[0].round(3)) for w in solve_each(rows, labels, Squared(1.0), [1.0, 4.0], 1.0)]
     [0.5, 0.25]
     """
-    space, found = _Explicit(features), []
+    space, found = Explicit(features), []
     for penalty in penalties:
         labels, facts = problem(space.rows, y, loss, radius, penalty, space.size)
         w = _from_kernel_matrix(space, labels, loss, facts)
@@ -322,8 +240,6 @@ def _from_kernel_matrix(space: Any, y: Array, loss: ConvexLoss, facts: Constants
     """Weights by way of n coefficients where there are more features than rows, if proved."""
     if space.size <= space.rows or space.rows > _LARGEST_GRAM:
         return None
-    from dpadapt.kernels.gram import KernelMatrix
-
     product = space.features @ space.features.T
     matrix = KernelMatrix(
         np.asarray(product if isinstance(product, np.ndarray) else product.todense())
@@ -358,7 +274,7 @@ def certified_gradient(
     0.25
     """
     labels, facts = problem(features.shape[0], y, loss, radius, penalty, features.shape[1])
-    space = _Explicit(features)
+    space = Explicit(features)
     c = np.asarray(w, dtype=np.float64).reshape(space.size, -1)
     with np.errstate(all="ignore"):
         g = space.lift(loss.derivative(space.scores(c), labels) / space.rows) + penalty * c

@@ -1,7 +1,7 @@
 """The places at which hidden values meet their noise, as a recording wraps them.
 
 Each function gives what stands in for a method while a recording runs: it calls the method, writes
-down what it saw, and hands on the release (:mod:`.recording`).
+down what it saw, and hands on the release (:mod:`.tape`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..mechanisms.path import NUGGET, GaussianPath
 from ..mechanisms.purse import GaussianPurse
 from ..statistics.weighted import cap_of
 from ..statistics.weights import mass_of, projected
-from .recording import Recorded, Recording
+from .tape import Recorded, Recording
 
 
 def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, str, Any]]:
