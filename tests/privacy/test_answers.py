@@ -200,7 +200,7 @@ def test_with_an_open_door_the_model_would_be_read(monkeypatch):
         monkeypatch.setattr(f"dpadapt.privacy.{check}", lambda *_: None)
     session = session_on()
     tiny = Cheap(10**6, 1e-9, 1.0, 1e3, 1e-12, 1e-9)
-    monkeypatch.setitem(dpadapt.privacy.mechanisms.answers._MACHINES, Cheap, machines.PINP)
+    monkeypatch.setitem(dpadapt.privacy.mechanisms.answers._MACHINES, Cheap, machines.PINPMachine)
     found = open_answers(session, model(tiny)).ask(grid(5))
     np.testing.assert_allclose(found, rbf(grid(5), X) @ solve(rbf(X, X)), atol=1e-6)
     assert session.guarantee.epsilon == 0

@@ -17,7 +17,7 @@ __all__ = [
     "Encoding",
     "LedgerPath",
     "ModelPath",
-    "Noise",
+    "NoiseKind",
     "Separator",
     "Trusted",
     "require_ledger_with_dataset",
@@ -28,7 +28,7 @@ __all__ = [
 Job = TypeVar("Job")
 
 
-class Noise(StrEnum):
+class NoiseKind(StrEnum):
     """Where noise comes from."""
 
     secure = "secure"

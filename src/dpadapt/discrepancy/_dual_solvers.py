@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import OptimizeResult, minimize
 
-from ._dual import Array, Found, Level, Source, Tilted, softmax, spread
+from ._dual import Array, DualRows, Found, Level, Tilted, softmax, spread
 
 _SMOOTHING = 0.2  # smoothing of the trace norm, relative to the tilt's mean |eigenvalue|, at most
 _INEXACT = 0.3  # relative error of a Newton direction, in the preconditioner's norm
@@ -40,7 +40,7 @@ def concentrated(weights: Array) -> bool:
     return float(weights[_heaviest(weights)].sum()) >= _HEAVY_SHARE
 
 
-def newton(source: Source, start: Tilted, level: Level) -> Found:
+def newton(source: DualRows, start: Tilted, level: Level) -> Found:
     """Maximise the smoothed dual until the level is solved, impossible, or out of passes."""
     smoothing = min(_SMOOTHING, 2 * level.slack / level.aim)
     point = start
@@ -60,7 +60,7 @@ def newton(source: Source, start: Tilted, level: Level) -> Found:
     return found
 
 
-def quasi_newton(source: Source, start: Tilted, level: Level) -> Found:
+def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Found:
     """Do the same by L-BFGS."""
     d = len(source.target)
     mean_eigenvalue = start.trace_norm / d
@@ -119,7 +119,7 @@ class _Step(NamedTuple):
 
 
 def _newton_step(
-    source: Source, point: Tilted, level: float, smoothing: float, max_passes: int
+    source: DualRows, point: Tilted, level: float, smoothing: float, max_passes: int
 ) -> _Step:
     """Return an approximate Newton direction of the negative dual and a step along it."""
     trace = _SmoothTrace(point.eigenvalues, smoothing * point.trace_norm / len(point.tilt))
@@ -171,7 +171,7 @@ def _heaviest(weights: Array) -> npt.NDArray[np.intp]:
     return np.argpartition(weights, -count)[-count:]
 
 
-def _preconditioner(source: Source, point: Tilted, bends: Array) -> Callable[[Array], Array]:
+def _preconditioner(source: DualRows, point: Tilted, bends: Array) -> Callable[[Array], Array]:
     """Return the inverse of an estimate of the second derivative.
 
     In the eigenbasis of the tilt, the estimate is diagonal but for the rows of large weight: near

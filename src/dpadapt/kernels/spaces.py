@@ -49,12 +49,24 @@ class Space(Protocol):
 
 
 def total(terms: Array, joint: bool) -> Array:
-    """Sum of each column, or of all: one number for each problem, ready to broadcast."""
+    """Sum of each column, or of all: one number for each problem, ready to broadcast.
+
+    Examples
+    --------
+    >>> total(np.ones((3, 2)), joint=False)
+    array([[3., 3.]])
+    """
     return np.asarray(terms.sum(axis=None if joint else 0, keepdims=True))
 
 
 class Explicit:
-    """Features F of shape (n, D), dense or sparse by rows, in double precision."""
+    """Features F of shape (n, D), dense or sparse by rows, in double precision.
+
+    Examples
+    --------
+    >>> Explicit(np.array([[1.0], [2.0]])).lift(np.array([[1.0], [1.0]]))
+    array([[3.]])
+    """
 
     def __init__(self, features: Any) -> None:
         self.features = features.astype(np.float64, copy=False)

@@ -25,7 +25,7 @@ from ..mechanisms.answers import Answers, _PathAnswers
 from ..mechanisms.draws import Drawn, LearnOnDraws
 from ..mechanisms.filtered import FilteredSums
 from ..mechanisms.interactive import Interactive
-from ..mechanisms.machines import PINP, SparseVector
+from ..mechanisms.machines import PINPMachine, SparseVectorMachine
 from ..mechanisms.path import NUGGET, GaussianPath
 from ..mechanisms.purse import GaussianPurse
 from ..statistics.weighted import cap_of
@@ -48,7 +48,7 @@ def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, s
     yield _descent, "steps", _gradients(now, _descent.steps)
     yield _PathAnswers, "_draw", _path(now, _PathAnswers._draw)
     yield Answers, "_scores", _scores(now, Answers._scores)
-    for machine in (PINP, SparseVector):
+    for machine in (PINPMachine, SparseVectorMachine):
         yield machine, "_decide", _decision(now, machine._decide)
     for kind in (BinaryResponse, GaussianResponse, BallResponse):
         yield kind, "respond", _respond(now, kind.respond)
@@ -254,7 +254,9 @@ def _path(now: Recording, original: Any) -> Any:
 
 
 def _decision(now: Recording, original: Any) -> Any:
-    def decide(self: PINP | SparseVector, private: float, guess: float) -> float | None:
+    def decide(
+        self: PINPMachine | SparseVectorMachine, private: float, guess: float
+    ) -> float | None:
         """Whether the model changes, and to what, is what comes out."""
         with now.inside():
             released = original(self, private, guess)
