@@ -17,8 +17,8 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
-from ..core.errors import LET_THROUGH, PrivacyError
 from ..core.noise import NoiseSource
+from ..core.quiet import withheld
 from .machine_constants import PINPConstants, SparseVectorConstants
 
 __all__ = ["Answer", "PINPMachine", "SparseVectorMachine"]
@@ -105,19 +105,7 @@ class _Machine(ABC):
 
     def _private(self, question: Any, most: float) -> float:
         """<w*, phi(z)>, within what its bounds allow; an error tells nothing of it."""
-        value, failure = math.nan, ""
-        try:
-            with np.errstate(all="ignore"):
-                value = float(self._score(question))
-        except LET_THROUGH:
-            raise
-        except BaseException as error:
-            failure = type(error).__name__
-        if failure:  # out here, so that it does not carry the first error along
-            raise PrivacyError(
-                f"the private model could not be asked ({failure}); the reason is withheld, "
-                "because it may depend on private values. Nothing was released."
-            )
+        value = withheld(lambda: float(self._score(question)))
         return min(max(value, -most), most) if math.isfinite(value) else 0.0
 
     @abstractmethod
