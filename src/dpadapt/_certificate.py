@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
-__all__ = ["SummedBound", "Term"]
+__all__ = ["NoisyNumber", "SummedBound", "Term"]
 
 
 class Term(NamedTuple):
@@ -21,6 +21,19 @@ class Term(NamedTuple):
 
     value: float
     meaning: str
+
+
+class NoisyNumber(NamedTuple):
+    """A released number, and the standard deviation of its Gaussian noise (0: exact).
+
+    Examples
+    --------
+    >>> NoisyNumber(value=0.02, scale=0.001).scale
+    0.001
+    """
+
+    value: float
+    scale: float
 
 
 class SummedBound:

@@ -6,7 +6,9 @@ Every check here looks at public facts only: configuration, sizes, bounds.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
 
@@ -125,10 +127,19 @@ def plain_numbers(value: Any) -> None:
     >>> cleaning.radius**2
     65025
     """
-    for field in dataclasses.fields(value) if dataclasses.is_dataclass(value) else ():
-        held = getattr(value, field.name)
+    for name in _fields(type(value)):
+        held = getattr(value, name)
         if isinstance(held, np.generic) and held.dtype.kind in "iuf":
             number = float(held) if held.dtype.kind == "f" else int(held)
-            object.__setattr__(value, field.name, number)
-        elif not isinstance(held, type):
+            object.__setattr__(value, name, number)
+        elif _fields(type(held)):
             plain_numbers(held)
+
+
+def _names(kind: type) -> tuple[str, ...]:
+    """Names of the fields of a dataclass; none of other classes."""
+    found = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    return tuple(field.name for field in found)
+
+
+_fields: Callable[[type], tuple[str, ...]] = functools.cache(_names)  # asked at every step

@@ -25,7 +25,7 @@ from dpadapt.privacy.mechanisms.machine_constants import (
     Setting,
     SparseVectorConstants,
 )
-from dpadapt.privacy.mechanisms.machines import PINP, SparseVector
+from dpadapt.privacy.mechanisms.machines import PINPMachine, SparseVectorMachine
 from dpadapt.privacy.mechanisms.parity import parity_masks
 from dpadapt.privacy.mechanisms.randomised_response import randomised_response
 from privacy import test_path_answers as path
@@ -155,9 +155,9 @@ TABLES = {  # mechanism, claimed epsilon, runs for each run of a single output
     "ball": (each(ball), lambda source: 2 * MOVED / SCALE, 0.3),
     "descent": (each(one_step), lambda source: 2.0, 0.2),
     "parity": (each(parity), lambda source: 1.0, 0.3),
-    "pinp": (each(interactive(PINP, PINPConstants)), lambda source: 1.0, 0.5),
+    "pinp": (each(interactive(PINPMachine, PINPConstants)), lambda source: 1.0, 0.5),
     "sparse vector": (
-        each(interactive(SparseVector, SparseVectorConstants)),
+        each(interactive(SparseVectorMachine, SparseVectorConstants)),
         lambda source: 1.0,
         0.5,
     ),

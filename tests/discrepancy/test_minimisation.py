@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from dpadapt.discrepancy._dual import Level, Source, Tilted
+from dpadapt.discrepancy._dual import DualRows, Level, Tilted
 from dpadapt.discrepancy._dual_solvers import newton, quasi_newton
 from dpadapt.discrepancy.minimisation import DiscrepancySolution, minimise_discrepancy
 
@@ -208,7 +208,7 @@ def test_minimum_that_thousands_of_rows_share_is_certified():
 @pytest.mark.parametrize("solver", [newton, quasi_newton])
 def test_either_solver_reaches_a_level_and_notices_an_impossible_one(solver):
     X, target = shifted(0, m=200, d=4)
-    source = Source(X, target)
+    source = DualRows(X, target)
     uniform = Tilted(source, np.zeros_like(target))
     start = Tilted(source, uniform.residual)
     least = minimise_discrepancy(X, target, gap=1e-5).lower_bound / source.unit**2
@@ -216,7 +216,7 @@ def test_either_solver_reaches_a_level_and_notices_an_impossible_one(solver):
     above = Level(least + step, 0.0, np.inf, 0.1 * step, True, 200)
     assert above.solved_by(solver(source, start, above).best)
     X, target = shifted(0, m=60, d=8)
-    source = Source(X, target)
+    source = DualRows(X, target)
     uniform = Tilted(source, np.zeros_like(target))
     start = Tilted(source, uniform.residual)
     least = minimise_discrepancy(X, target, gap=1e-4).lower_bound / source.unit**2
@@ -228,7 +228,7 @@ def test_either_solver_reaches_a_level_and_notices_an_impossible_one(solver):
 def test_single_precision_products_lose_no_digits(monkeypatch):
     X, target = reachable(3000, 12)
     monkeypatch.setattr("dpadapt.discrepancy._dual._LARGE", 1)
-    assert Source(X, target).coarse.dtype == np.float32
+    assert DualRows(X, target).coarse.dtype == np.float32
     solution = minimise_discrepancy(X, target, gap=1e-9, max_iter=300)
     assert spectral(target - moment(X, solution.weights)) <= 1e-9 * solution.uniform_discrepancy
 

@@ -12,7 +12,7 @@ from dpadapt.hybrid.gradient_learner import GradientLearner
 from dpadapt.hybrid.learners import Learner, LearningTask
 from dpadapt.hybrid.rounds import Round, best_of, plan_rounds, subsample_test_reweigh
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.hybrid.schedules import PaperSchedule, Run, TightSchedule
+from dpadapt.hybrid.schedules import DensityRun, PaperSchedule, TightSchedule
 from dpadapt.privacy import PrivacyError, Rows
 from dpadapt.privacy.local.replies import Estimate
 from dpadapt.privacy.mechanisms import Gaussian
@@ -203,7 +203,7 @@ def test_every_round_of_every_run_has_the_grant_of_its_own_density():
         def mechanism(self, task, density):
             return Gaussian("nothing", 1 / density)
 
-    runs = [Run((1.0, 0.5, 0.25), 0.7), Run((1.0, 0.25), 0.7)]
+    runs = [DensityRun((1.0, 0.5, 0.25), 0.7), DensityRun((1.0, 0.25), 0.7)]
     mechanisms, deal = plan_rounds(Dense(2), None, runs)
     assert [each.sensitivity for each in mechanisms] == [1.0, 2.0, 4.0]
     assert [each.count for each in mechanisms] == [2, 1, 2]

@@ -193,7 +193,7 @@ def test_no_iterations_would_be_noticed():
     y = labels(rng, rows, loss)
     facts = constants(loss, 1.0, 1e-3, 200, width=5)
     for momentum in (0.0, 0.9):
-        w, ok = erm.certified_descent(erm._Explicit(rows), y[:, None], loss, facts, 5, momentum)
+        w, ok = erm.certified_descent(erm.Explicit(rows), y[:, None], loss, facts, 5, momentum)
         assert not ok
         assert certified_gradient(rows, y, loss, 1e-3, 1.0, w[:, 0]) > facts.tolerance
     far = np.full(5, 1e9)
@@ -213,7 +213,7 @@ def test_descents_reach_the_tolerance_in_the_public_number_of_steps(loss, monkey
     y = labels(rng, rows, loss).reshape(-1, 1)
     facts = constants(loss, 1.0, 0.1, 40, width=3)
     root = math.sqrt(facts.condition)
-    space = erm._Explicit(rows)
+    space = erm.Explicit(rows)
     for steps, momentum in (
         (facts.accelerated_steps, (root - 1) / (root + 1)),
         (facts.plain_steps, 0.0),
@@ -258,7 +258,7 @@ def test_rounding_bound_covers_what_is_lost():
     rows = ball(rng, 3000, 40)
     y = labels(rng, rows, loss)[:, None]
     facts = constants(loss, 1.0, penalty, 3000, width=40)
-    space = erm._Explicit(rows)
+    space = erm.Explicit(rows)
     for _ in range(20):
         w = rng.normal(size=(40, 1))
         w *= 2 * facts.norm_bound / np.linalg.norm(w)

@@ -11,8 +11,8 @@ from dpadapt.kernels.constants import Bounds, constants
 from dpadapt.kernels.erm import solve
 from dpadapt.kernels.losses import HuberisedHinge, Logistic
 from dpadapt.kernels.pool import Pool
+from dpadapt.kernels.rounds import Rounds
 from dpadapt.kernels.tddl import ball_least_squares
-from dpadapt.kernels.tdil import Rounds
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 HINGE = HuberisedHinge(0.01)

@@ -12,7 +12,7 @@ from dpadapt.kernels import kernel as forms
 from dpadapt.kernels.constants import constants
 from dpadapt.kernels.erm import solve
 from dpadapt.kernels.features import PolynomialFeatures
-from dpadapt.kernels.gram import KernelMatrix, certified_gram_gradient, solve_gram
+from dpadapt.kernels.gram import certified_gram_gradient, solve_gram
 from dpadapt.kernels.losses import (
     EpsilonInsensitive,
     HuberisedHinge,
@@ -21,6 +21,7 @@ from dpadapt.kernels.losses import (
     Squared,
     one_against_rest,
 )
+from dpadapt.kernels.spaces import KernelMatrix
 
 LOSSES = [
     Logistic(),

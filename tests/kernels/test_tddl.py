@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from dpadapt.kernels import queries, tddl
+from dpadapt.kernels.advanced_composition import composed_epsilon
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.queries import all_sensitivity, each_sensitivity
@@ -50,7 +51,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("epsilon", "T", "paper", "tight", "gaussian"), TABLE)
 def test_noise_of_the_three_calibrations(epsilon, T, paper, tight, gaussian):
-    assert math.sqrt(2) / tddl.composed_epsilon(T, epsilon, 1e-6) == pytest.approx(paper, rel=2e-3)
+    assert math.sqrt(2) / composed_epsilon(T, epsilon, 1e-6) == pytest.approx(paper, rel=2e-3)
     least = calibrate(lambda b: [LaplaceEvent("", 1.0, b, T)], epsilon, 1e-6)
     assert math.sqrt(2) * least == pytest.approx(tight, rel=2e-2)
     assert math.sqrt(T) / gaussian_mu(epsilon, 1e-6) == pytest.approx(gaussian, rel=4e-3)
@@ -58,7 +59,7 @@ def test_noise_of_the_three_calibrations(epsilon, T, paper, tight, gaussian):
 
 def test_composed_epsilon_solves_its_equation_from_below():
     for T, epsilon, delta in ((1, 0.1, 1e-6), (300, 1.0, 1e-8), (10, 5.0, 0.01)):
-        e = tddl.composed_epsilon(T, epsilon, delta)
+        e = composed_epsilon(T, epsilon, delta)
         spent = math.sqrt(2 * T * math.log(1 / delta)) * e + T * e * math.expm1(e)
         assert epsilon * (1 - 1e-9) < spent <= epsilon
 
@@ -72,14 +73,14 @@ def test_what_is_charged_is_what_was_asked_or_less(calibration):
     assert not any("printed" in caveat for caveat in guarantee.caveats)
     if calibration == "paper":
         assert guarantee.epsilon < 0.4  # what the paper's constant gives in truth
-        assert scale_of(session) == pytest.approx(0.01 / tddl.composed_epsilon(20, 0.5, 1e-6))
+        assert scale_of(session) == pytest.approx(0.01 / composed_epsilon(20, 0.5, 1e-6))
     else:
         assert guarantee.epsilon > 0.499
 
 
 def test_half_of_the_printed_noise_is_said_to_be_too_little(monkeypatch):
     double = lambda *facts: 2 * composed(*facts)  # noqa: E731
-    composed = tddl.composed_epsilon
+    composed = composed_epsilon
     monkeypatch.setattr(tddl, "composed_epsilon", double)
     _, session = released(Pool.of(np.eye(20)), "paper", Bounds(0.01, norm=1.0))
     assert session.guarantee.epsilon > 0.5

@@ -16,7 +16,7 @@ from scipy import stats
 from dpadapt.kernels import queries, tdil
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.pool import Pool
-from dpadapt.kernels.tdil import Rounds
+from dpadapt.kernels.rounds import Rounds
 from dpadapt.privacy import Cleaning, Private, Rows
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import BoundedRangeEvent, GaussianEvent

@@ -196,11 +196,11 @@ def test_no_mechanism_from_outside_sees_an_answer(own):
 
 def test_with_an_open_door_the_model_would_be_read(monkeypatch):
     """The test above could fail: without the check a subclass answers for nothing."""
-    for check in ("doors.check_door", "asked_model.check_interactive"):
-        monkeypatch.setattr(f"dpadapt.privacy.mechanisms.{check}", lambda *_: None)
+    for check in ("core.session.check_door", "mechanisms.asked_model.check_interactive"):
+        monkeypatch.setattr(f"dpadapt.privacy.{check}", lambda *_: None)
     session = session_on()
     tiny = Cheap(10**6, 1e-9, 1.0, 1e3, 1e-12, 1e-9)
-    monkeypatch.setitem(dpadapt.privacy.mechanisms.answers._MACHINES, Cheap, machines.PINP)
+    monkeypatch.setitem(dpadapt.privacy.mechanisms.answers._MACHINES, Cheap, machines.PINPMachine)
     found = open_answers(session, model(tiny)).ask(grid(5))
     np.testing.assert_allclose(found, rbf(grid(5), X) @ solve(rbf(X, X)), atol=1e-6)
     assert session.guarantee.epsilon == 0

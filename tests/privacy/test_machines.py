@@ -25,7 +25,7 @@ from dpadapt.privacy.mechanisms.machine_constants import (
     Setting,
     SparseVectorConstants,
 )
-from dpadapt.privacy.mechanisms.machines import PINP, Answer, SparseVector
+from dpadapt.privacy.mechanisms.machines import Answer, PINPMachine, SparseVectorMachine
 from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
 ALPHA = 1e-6
@@ -207,7 +207,7 @@ def test_steps_that_are_needed_are_paid_for(make):
 
 def machine(cls, *, updates: int = 10**6, threshold: float = 0.1, scale: float = 1e-3, **options):
     S = 1e-5
-    if cls is PINP:
+    if cls is PINPMachine:
         constants = PINPConstants(updates, S, 1.0, 1.0, threshold, scale)
     else:
         constants = SparseVectorConstants(updates, S, 1.0, 1.0, threshold, scale, segment=1.0)
@@ -215,7 +215,7 @@ def machine(cls, *, updates: int = 10**6, threshold: float = 0.1, scale: float =
     return cls(constants, score, kernel, **{"source": SeededNoise(0), **options})
 
 
-both = pytest.mark.parametrize("cls", [PINP, SparseVector])
+both = pytest.mark.parametrize("cls", [PINPMachine, SparseVectorMachine])
 
 
 @both
@@ -368,19 +368,19 @@ def test_the_private_model_cannot_be_pickled_along(cls):
 
 
 def test_more_steps_than_paid_for_are_refused():
-    model = machine(PINP, updates=5, threshold=0.01)
+    model = machine(PINPMachine, updates=5, threshold=0.01)
     for z in unit_questions(50):
         model.ask(z)
     state = model.state()
     state["constants"]["updates"] = 4
     with pytest.raises(ValueError, match="more steps"):
-        PINP.from_state(state, lambda z: 0.0, kernel, SecureNoise())
+        PINPMachine.from_state(state, lambda z: 0.0, kernel, SecureNoise())
 
 
 def test_a_segment_keeps_its_threshold_across_a_restart():
-    model = machine(SparseVector, threshold=0.5)
+    model = machine(SparseVectorMachine, threshold=0.5)
     raised = model.state()["raised"]
-    twin = SparseVector.from_state(model.state(), lambda z: 0.0, kernel, SecureNoise())
+    twin = SparseVectorMachine.from_state(model.state(), lambda z: 0.0, kernel, SecureNoise())
     assert twin.state()["raised"] == raised
     model.ask(np.zeros(3))  # below: the same segment goes on
     assert model.state()["raised"] == raised
@@ -388,7 +388,7 @@ def test_a_segment_keeps_its_threshold_across_a_restart():
     model.ask(np.eye(3)[0])  # above: a new one
     assert model.state()["raised"] != raised
     with pytest.raises(ValueError, match="not a number"):
-        SparseVector.from_state(
+        SparseVectorMachine.from_state(
             {**twin.state(), "raised": math.nan}, lambda z: 0.0, kernel, SecureNoise()
         )
 
@@ -408,13 +408,13 @@ def test_answers_have_the_noise_that_is_charged(cls):
     released = np.array([model.ask(np.eye(3)[0]) for _ in range(1500)], dtype=object)
     noise = np.array([value for value, changed in released if changed], dtype=float) - truth
     assert len(noise) > 1450
-    if cls is PINP:
+    if cls is PINPMachine:
         law, size = stats.gamma(len(noise)), np.abs(noise).sum()
         shape = "laplace"
     else:
         law, size = stats.chi2(len(noise)), (noise**2).sum()
         shape = "norm"
-    power = 1 if cls is PINP else 2
+    power = 1 if cls is PINPMachine else 2
     assert p_scale(size / 0.3**power, law) > ALPHA
     assert stats.kstest(noise / 0.3, shape).pvalue > ALPHA
     for wrong in (0.7, 1.3):
@@ -437,7 +437,7 @@ def test_a_comparison_has_the_noise_that_is_charged():
     for gap in (-10.0, 10.0):  # in units of S
         score = lambda z, gap=gap: sigma + gap * S  # noqa: E731
         hits = sum(
-            SparseVector(constants, score, kernel, source).ask(np.eye(3)[0]).changed
+            SparseVectorMachine(constants, score, kernel, source).ask(np.eye(3)[0]).changed
             for _ in range(runs)
         )
         assert stats.binomtest(hits, runs, above(gap, 0.5)).pvalue > ALPHA

@@ -24,7 +24,8 @@ from scipy.stats import beta
 
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
-from dpadapt.privacy.recording.recording import Recorded, recording
+from dpadapt.privacy.recording.recording import recording
+from dpadapt.privacy.recording.tape import Recorded
 
 from .one_run import Found, all_gaussian, epsilon_of_mu
 

@@ -52,7 +52,8 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.composition import gaussian_delta
 from dpadapt.privacy.mechanisms.gaussian import svec
-from dpadapt.privacy.recording.recording import Recorded, recording
+from dpadapt.privacy.recording.recording import recording
+from dpadapt.privacy.recording.tape import Recorded
 
 __all__ = [
     "Canaries",

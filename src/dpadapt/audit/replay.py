@@ -40,7 +40,8 @@ from typing import Any
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.privacy.recording.recording import Diverged, Recorded, Recording, recording
+from dpadapt.privacy.recording.recording import recording
+from dpadapt.privacy.recording.tape import Diverged, Recorded, Recording
 
 __all__ = ["Moved", "Replay", "distance", "replay"]
 

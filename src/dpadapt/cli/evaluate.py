@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .both_files import both_forms, private_form
-from .fit import Noise
 from .formats import Form, given_form
 from .options import (
     Decimal,
     Encoding,
+    NoiseKind,
     Separator,
     require_ledger_with_dataset,
     require_unit_with_rows,
@@ -85,7 +85,7 @@ class Job:
         list[str] | None,
         typer.Option(help="Also accept this class or function in the model; may be repeated."),
     ] = None
-    noise: Annotated[Noise, typer.Option(help="seeded is for tests only.")] = Noise.secure
+    noise: Annotated[NoiseKind, typer.Option(help="seeded is for tests only.")] = NoiseKind.secure
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed, for --noise seeded only.")
     ] = None
@@ -107,7 +107,7 @@ def evaluate(job: Job) -> None:
 --metric accuracy --ledger budget.db --dataset patients --out evaluation.json
     """
     require_ledger_with_dataset(job.ledger, job.dataset)
-    if (job.random_state is None) == (job.noise is Noise.seeded):
+    if (job.random_state is None) == (job.noise is NoiseKind.seeded):
         raise typer.BadParameter("--random-state is needed with --noise seeded, and only then.")
     require_unit_with_rows(job.unit, job.max_rows)
     given_form(job.sep, job.decimal, job.encoding)  # or it is refused
@@ -120,7 +120,7 @@ def evaluate(job: Job) -> None:
     charged = "" if job.ledger is None else " The ledger was charged, which stands."
     with told_if_it_can_be(f"The evaluation is made.{charged}"):
         say_evaluation(found)  # first: it was paid for, and a file may fail
-        if job.noise is Noise.seeded:
+        if job.noise is NoiseKind.seeded:
             say_note("the noise came from a seed: for tests only, do not release these numbers.")
     if job.out is not None:
         write_whole(job.out, found.to_json() + "\n")

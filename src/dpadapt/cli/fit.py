@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +16,7 @@ from .holdout import HoldOut, error_bounds
 from .options import (
     Decimal,
     Encoding,
+    NoiseKind,
     Separator,
     require_ledger_with_dataset,
     require_unit_with_rows,
@@ -35,18 +35,10 @@ if TYPE_CHECKING:
     from dpadapt.privacy import Private
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = ["Job", "Noise", "fit"]
+__all__ = ["Job", "fit"]
 
 _INDEX = "__index_level_"  # columns in which pandas keeps its row numbers
 _Names = list[str] | None
-
-
-class Noise(StrEnum):
-    """Where noise comes from."""
-
-    secure = "secure"
-    seeded = "seeded"
-    exact = "exact"
 
 
 @dataclass(frozen=True)
@@ -102,7 +94,7 @@ class Job:
     dataset: Annotated[
         str | None, typer.Option(help="Data set of the ledger that the private rows are.")
     ] = None
-    noise: Annotated[Noise, typer.Option(help="seeded is for tests only.")] = Noise.secure
+    noise: Annotated[NoiseKind, typer.Option(help="seeded is for tests only.")] = NoiseKind.secure
     random_state: Annotated[
         int | None, typer.Option(min=0, help="Seed, for --noise seeded only.")
     ] = None
@@ -159,7 +151,7 @@ def fit(job: Job) -> None:
     from dpadapt import _validate
 
     require_ledger_with_dataset(job.ledger, job.dataset)
-    if (job.random_state is None) == (job.noise is Noise.seeded):
+    if (job.random_state is None) == (job.noise is NoiseKind.seeded):
         raise typer.BadParameter("--random-state is needed with --noise seeded, and only then.")
     require_unit_with_rows(job.unit, job.max_rows)
     refuse_out(job.out, job.public, job.private, ledger=job.ledger)
@@ -197,7 +189,7 @@ def _tell(job: Job, done: Fitted) -> None:
     with told_if_it_can_be(f"The model is in {job.out}.{charged}"):
         say_outcome(model)
         say("guarantee", model.guarantee_.sentence, style="bold green")
-        if job.noise is Noise.seeded:
+        if job.noise is NoiseKind.seeded:
             say_note("the noise came from a seed: for tests only, do not release this model.")
         if account is not None:
             state = account.ledger.dataset(account.name)

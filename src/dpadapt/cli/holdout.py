@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .evaluate import say_evaluation
 from .outputs import refuse_out, write_whole
 from .paid import charge_told
 from .screens import say
@@ -112,8 +113,6 @@ class HoldOut:
 
     def tell(self, found: Evaluation, private: Private) -> None:
         """Show an evaluation and what it has cost together with the fit; write it."""
-        from .evaluate import say_evaluation
-
         say_evaluation(found)
         say("together", private.spent(self.delta).sentence, style="bold green")
         write_whole(self.out, found.to_json() + "\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from functools import wraps
 from inspect import Signature, signature
 from pathlib import Path
@@ -16,6 +17,7 @@ __all__ = [
     "Encoding",
     "LedgerPath",
     "ModelPath",
+    "NoiseKind",
     "Separator",
     "Trusted",
     "require_ledger_with_dataset",
@@ -24,6 +26,15 @@ __all__ = [
 ]
 
 Job = TypeVar("Job")
+
+
+class NoiseKind(StrEnum):
+    """Where noise comes from."""
+
+    secure = "secure"
+    seeded = "seeded"
+    exact = "exact"
+
 
 LedgerPath = Annotated[
     str, typer.Option("--ledger", help="SQLite file of the ledger, or postgresql:// URL.")

@@ -24,7 +24,7 @@ _BLOCK = 4096  # rows per matrix product: the temporaries stay in the processor'
 _LARGE = 1_000_000  # numbers in the rows from which single precision pays
 
 
-class Source:
+class DualRows:
     """The rows and the target, in units of the longest row and the eigenbasis of the moment."""
 
     def __init__(self, X: Array, target_moment: Array) -> None:
@@ -80,7 +80,7 @@ class Source:
 class Tilted:
     """The weights of one tilt, and what they certify."""
 
-    def __init__(self, source: Source, tilt: Array) -> None:
+    def __init__(self, source: DualRows, tilt: Array) -> None:
         # exactly symmetric: of rounding errors in one triangle only, nothing would be certified
         self.tilt = tilt = (tilt + tilt.T) / 2
         self.forms = source.forms(tilt)

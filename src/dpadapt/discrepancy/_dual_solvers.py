@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import OptimizeResult, minimize
 
-from ._dual import Array, Found, Level, Source, Tilted, softmax, spread
+from ._dual import Array, DualRows, Found, Level, Tilted, softmax, spread
 
 _SMOOTHING = 0.2  # smoothing of the trace norm, relative to the tilt's mean |eigenvalue|, at most
 _INEXACT = 0.3  # relative error of a Newton direction, in the preconditioner's norm
@@ -40,7 +40,7 @@ def concentrated(weights: Array) -> bool:
     return float(weights[_heaviest(weights)].sum()) >= _HEAVY_SHARE
 
 
-def newton(source: Source, start: Tilted, level: Level) -> Found:
+def newton(source: DualRows, start: Tilted, level: Level) -> Found:
     """Maximise the smoothed dual until the level is solved, impossible, or out of passes."""
     smoothing = min(_SMOOTHING, 2 * level.slack / level.aim)
     point = start
@@ -60,7 +60,7 @@ def newton(source: Source, start: Tilted, level: Level) -> Found:
     return found
 
 
-def quasi_newton(source: Source, start: Tilted, level: Level) -> Found:
+def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Found:
     """Do the same by L-BFGS."""
     d = len(source.target)
     mean_eigenvalue = start.trace_norm / d
@@ -119,7 +119,7 @@ class _Step(NamedTuple):
 
 
 def _newton_step(
-    source: Source, point: Tilted, level: float, smoothing: float, max_passes: int
+    source: DualRows, point: Tilted, level: float, smoothing: float, max_passes: int
 ) -> _Step:
     """Return an approximate Newton direction of the negative dual and a step along it."""
     trace = _SmoothTrace(point.eigenvalues, smoothing * point.trace_norm / len(point.tilt))
@@ -171,11 +171,11 @@ def _heaviest(weights: Array) -> npt.NDArray[np.intp]:
     return np.argpartition(weights, -count)[-count:]
 
 
-def _preconditioner(source: Source, point: Tilted, bends: Array) -> Callable[[Array], Array]:
+def _preconditioner(source: DualRows, point: Tilted, bends: Array) -> Callable[[Array], Array]:
     """Return the inverse of an estimate of the second derivative.
 
     In the eigenbasis of the tilt, the estimate is diagonal but for the rows of large weight: near
-    the minimum few rows carry most of it, and their part is inverted exactly (Woodbury).
+    the minimum few rows carry most of it, and their part is inverted exactly.
     """
     vectors, light = point.eigenvectors, point.weights.copy()
     d = len(bends)
@@ -186,29 +186,47 @@ def _preconditioner(source: Source, point: Tilted, bends: Array) -> Callable[[Ar
     copies = 2.0 - np.eye(d)
     diagonal = copies * source.product_variances(light, vectors) + bends
     diagonal = np.maximum(diagonal, _TINY * diagonal.max())
+    if not len(heaviest):
+        return lambda residual: _turned(vectors, (vectors.T @ residual @ vectors) / diagonal)
     upper = np.triu_indices(d)
+    scale = np.sqrt(copies[upper])  # of svec, off-diagonals times sqrt 2
     turned = source.rows[heaviest] @ vectors
     mean = vectors.T @ (source.target - point.residual) @ vectors
     products = turned[:, upper[0]] * turned[:, upper[1]] - mean[upper]
-    products *= np.sqrt(copies[upper] * point.weights[heaviest, None])
-    inverse = np.sqrt(copies[upper]) / diagonal[upper]  # of svec, off-diagonals times sqrt 2
-    gram = (products / diagonal[upper]) @ products.T
-    factor = None
-    if len(gram):
-        with contextlib.suppress(LinAlgError):  # rounding errors: make do with the diagonal
-            factor = cho_factor(gram + np.eye(len(gram)))
+    products *= scale
+    products *= np.sqrt(point.weights[heaviest, None])
+    inverse = _inverse(diagonal[upper], products)
 
     def precondition(residual: Array) -> Array:
-        rotated = vectors.T @ residual @ vectors
-        solved = rotated / diagonal
-        if factor is not None:
-            shares = cho_solve(factor, products @ (inverse * rotated[upper]))
-            half = np.zeros((d, d))
-            half[upper] = (shares @ products) / (np.sqrt(copies[upper]) * diagonal[upper])
-            solved -= half + np.triu(half, 1).T
-        return vectors @ (solved + solved.T) @ vectors.T / 2
+        half = np.zeros((d, d))
+        half[upper] = inverse(scale * (vectors.T @ residual @ vectors)[upper]) / scale
+        return _turned(vectors, half + np.triu(half, 1).T)
 
     return precondition
+
+
+def _turned(vectors: Array, matrix: Array) -> Array:
+    """Return the symmetric part, out of the basis."""
+    return vectors @ (matrix + matrix.T) @ vectors.T / 2
+
+
+def _inverse(diagonal: Array, products: Array) -> Callable[[Array], Array]:
+    """Return the inverse of diag + P^T P, in the smaller of the two spaces (Woodbury)."""
+    rows, columns = products.shape
+    with contextlib.suppress(LinAlgError):  # rounding errors: make do with the diagonal
+        if columns <= rows:
+            whole = products.T @ products
+            whole[np.diag_indices(columns)] += diagonal
+            factor = cho_factor(whole, overwrite_a=True, check_finite=False)
+            return lambda b: cho_solve(factor, b, check_finite=False)
+        spread_out = products / diagonal
+        gram = spread_out @ products.T
+        gram[np.diag_indices(rows)] += 1.0
+        factor = cho_factor(gram, overwrite_a=True, check_finite=False)
+        return lambda b: (
+            b / diagonal - cho_solve(factor, spread_out @ b, check_finite=False) @ spread_out
+        )
+    return lambda b: b / diagonal
 
 
 def _search(slope: Callable[[float], float], start: float) -> float:

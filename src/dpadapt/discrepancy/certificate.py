@@ -48,14 +48,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
-from dpadapt._certificate import SummedBound, Term
+from dpadapt._certificate import NoisyNumber, SummedBound, Term
 from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import SecondMoment
@@ -67,7 +67,6 @@ from .queries import discrepancy_move, hidden_discrepancy
 
 __all__ = [
     "Certificate",
-    "NoisyDiscrepancy",
     "Term",
     "certify",
     "planned_discrepancy",
@@ -84,19 +83,6 @@ _MEANINGS = {
     "complexity": "what the best of all models of this norm may owe to chance",
     "deviation": "what the private sample may differ from its population by chance",
 }
-
-
-class NoisyDiscrepancy(NamedTuple):
-    """A released spectral norm of M(q), and the standard deviation of its noise.
-
-    Examples
-    --------
-    >>> NoisyDiscrepancy(value=0.02, scale=0.001).scale
-    0.001
-    """
-
-    value: float
-    scale: float
 
 
 @dataclass(frozen=True)
@@ -248,7 +234,7 @@ def planned_discrepancy(
 
 def release_discrepancy(
     session: Session, grant: Grant, moment: Hidden, rows: npt.ArrayLike, weights: npt.ArrayLike
-) -> NoisyDiscrepancy:
+) -> NoisyNumber:
     """Release the discrepancy of given weights; trades the grant of :func:`planned_discrepancy`.
 
     Examples
@@ -267,7 +253,7 @@ def release_discrepancy(
     if moment.shape != (X.shape[1], X.shape[1]):
         raise ValueError(f"rows must have the {moment.shape[0]} columns of the private moment.")
     value = session.release(grant, hidden_discrepancy(session, moment, X, q))
-    return NoisyDiscrepancy(float(value), grant.scale)
+    return NoisyNumber(float(value), grant.scale)
 
 
 def _private_part(

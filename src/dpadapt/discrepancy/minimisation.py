@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ._dual import Array, Found, Level, Source, Tilted, norm
+from ._dual import Array, DualRows, Found, Level, Tilted, norm
 from ._dual_solvers import concentrated, newton, quasi_newton
 
 _ROUNDING = 1e-12  # a discrepancy this small, relative to the moments, is a rounding error
@@ -141,7 +141,7 @@ def minimise_discrepancy(
     """
     if not gap > 0:
         raise ValueError(f"gap must be positive, got {gap!r}")
-    source = Source(np.asarray(X, dtype=float), np.asarray(target_moment, dtype=float))
+    source = DualRows(np.asarray(X, dtype=float), np.asarray(target_moment, dtype=float))
     unit = source.unit**2
     uniform = best = Tilted(source, np.zeros_like(source.target))
     direction = _worst_direction(uniform.residual)
@@ -228,7 +228,7 @@ def _worst_direction(residual: Array) -> Array:
     return direction
 
 
-def _first_guess(source: Source, uniform: Tilted) -> Tilted:
+def _first_guess(source: DualRows, uniform: Tilted) -> Tilted:
     """Return a small tilt along the residual of uniform weights."""
     forms = source.forms(uniform.residual)
     spread = float(np.ptp(forms))

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from dpadapt._certificate import NoisyNumber
 from dpadapt._constraints import (
     Count,
     Instance,
@@ -28,7 +29,7 @@ from dpadapt.privacy import Cleaning, Guarantee, Hidden, Mechanism, Private, Ses
 from dpadapt.privacy.mechanisms import Exponential
 from dpadapt.privacy.statistics import SecondMoment
 
-from .certificate import NoisyDiscrepancy, planned_discrepancy, release_discrepancy
+from .certificate import planned_discrepancy, release_discrepancy
 from .frank_wolfe import NoisyFrankWolfe
 from .mirror_descent import NoisyMirrorDescent
 from .moments import Moments
@@ -304,7 +305,7 @@ class _Weighed(NamedTuple):
     weights: Array
     coefficients: Array | None
     guarantee: Guarantee
-    discrepancy: NoisyDiscrepancy | None
+    discrepancy: NoisyNumber | None
 
 
 def _run(
@@ -353,7 +354,7 @@ def _certificate(choice: _Choice, facts: PublicFacts, steps: Mechanism) -> list[
 
 def _released(
     session: Session, grants: SimpleNamespace, moment: Hidden, facts: PublicFacts, weights: Array
-) -> NoisyDiscrepancy | None:
+) -> NoisyNumber | None:
     """The discrepancy of the weights, if it was planned."""
     if not grants.certificate:
         return None

@@ -17,7 +17,8 @@ from dpadapt.privacy import Guarantee, shrink_factors
 from .second_stage import weighted_fit
 
 if TYPE_CHECKING:
-    from .certificate import NoisyDiscrepancy
+    from dpadapt._certificate import NoisyNumber
+
     from .moments import NoisyMoment
 
 __all__ = ["Adaptation", "Source"]
@@ -148,7 +149,7 @@ class Adaptation:
     guarantee : Guarantee
     slopes : ndarray, optional
         Where the solver has coefficients of its own, for standardised columns.
-    released : NoisyMoment or NoisyDiscrepancy, optional
+    released : NoisyMoment or NoisyNumber, optional
         What a certificate rests on.
 
     Examples
@@ -162,4 +163,4 @@ class Adaptation:
     uniform_discrepancy: float | None = 0.0
     guarantee: Guarantee = field(default_factory=Guarantee)
     slopes: Array | None = None
-    released: NoisyMoment | NoisyDiscrepancy | None = None
+    released: NoisyMoment | NoisyNumber | None = None

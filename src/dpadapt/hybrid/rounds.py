@@ -44,7 +44,7 @@ from .learners import Learner, LearningTask, WeightedRows
 from .queries import lower_weights
 from .questions import Mistake
 from .rules import Rule
-from .schedules import Run
+from .schedules import DensityRun
 
 __all__ = ["Round", "best_of", "plan_rounds", "subsample_test_reweigh"]
 
@@ -53,7 +53,7 @@ def subsample_test_reweigh(
     session: Session,
     learner: Learner,
     task: LearningTask,
-    runs: Sequence[tuple[Run, Sequence[Grant]]],
+    runs: Sequence[tuple[DensityRun, Sequence[Grant]]],
     test: Callable[[Rule], Estimate],
     passes: Callable[[Estimate], bool],
     question: Callable[[Rule], Any] = Mistake,
@@ -66,7 +66,7 @@ def subsample_test_reweigh(
     learner : Learner
         M.
     task : Task
-    runs : sequence of (Run, sequence of Grant)
+    runs : sequence of (DensityRun, sequence of Grant)
         With the grant of each round, dealt out by :func:`plan_rounds`.
     test : callable
         From a rule to what fresh agents say of its error.
@@ -152,7 +152,7 @@ def best_of(rounds: Sequence[Round]) -> Round:
 
 
 def plan_rounds(
-    learner: Learner, task: LearningTask, runs: Sequence[Run]
+    learner: Learner, task: LearningTask, runs: Sequence[DensityRun]
 ) -> tuple[list[Mechanism], Callable[[Sequence[Grant]], list[list[Grant]]]]:
     """What all rounds of all runs release, and how the grants are dealt out to the rounds.
 
@@ -171,7 +171,7 @@ def plan_rounds(
     ...     def mechanism(self, task, density):
     ...         return Gaussian("coin", 1 / density)
     ...     def learn(self, rows): ...
-    >>> mechanisms, deal = plan_rounds(Coin(), None, [Run((1.0, 0.5, 0.5), 0.7)] * 2)
+    >>> mechanisms, deal = plan_rounds(Coin(), None, [DensityRun((1.0, 0.5, 0.5), 0.7)] * 2)
     >>> [each.count for each in mechanisms]
     [2, 4]
     >>> deal(["a", "b"])

@@ -11,13 +11,13 @@ from dpadapt._constraints import Between, Count, OneOf, Positive, Table
 from dpadapt._strategy import Strategy
 from dpadapt.privacy.statistics import density_schedule
 
-__all__ = ["PaperSchedule", "Run", "Schedule", "TightSchedule"]
+__all__ = ["DensityRun", "PaperSchedule", "Schedule", "TightSchedule"]
 
 _MOST_DOUBLINGS = 6
 
 
 @dataclass(frozen=True)
-class Run:
+class DensityRun:
     """The public plan of one run.
 
     Parameters
@@ -29,7 +29,7 @@ class Run:
 
     Examples
     --------
-    >>> Run.once().densities
+    >>> DensityRun.once().densities
     (1.0,)
     """
 
@@ -37,7 +37,7 @@ class Run:
     rate: float
 
     @classmethod
-    def once(cls) -> Run:
+    def once(cls) -> DensityRun:
         """One round on the rows as they are."""
         return cls((1.0,), 1.0)
 
@@ -57,7 +57,7 @@ class Schedule(Strategy, ABC):
     }
 
     @abstractmethod
-    def run(self, kappa: float) -> Run:
+    def run(self, kappa: float) -> DensityRun:
         """The run with this least density."""
 
     @property
@@ -65,7 +65,7 @@ class Schedule(Strategy, ABC):
         """Doublings after which a smaller kappa changes nothing."""
         return _MOST_DOUBLINGS
 
-    def runs(self, n_rows: int) -> list[Run]:
+    def runs(self, n_rows: int) -> list[DensityRun]:
         """One run, or one for each density that doubling tries."""
         densities = [self.kappa]
         if isinstance(self.kappa, str):
@@ -101,9 +101,9 @@ class TightSchedule(Schedule):
     0.5
     """
 
-    def run(self, kappa: float) -> Run:
+    def run(self, kappa: float) -> DensityRun:
         """Densities that fall from 1 to kappa."""
-        return Run(tuple(density_schedule(kappa, [self.rate] * self.rounds)), self.rate)
+        return DensityRun(tuple(density_schedule(kappa, [self.rate] * self.rounds)), self.rate)
 
     @property
     def useful(self) -> int:
@@ -128,6 +128,6 @@ class PaperSchedule(Schedule):
     (0.1, 0.1, 0.1)
     """
 
-    def run(self, kappa: float) -> Run:
+    def run(self, kappa: float) -> DensityRun:
         """The same density in every round."""
-        return Run((kappa,) * self.rounds, self.rate)
+        return DensityRun((kappa,) * self.rounds, self.rate)

@@ -23,7 +23,7 @@ from .learners import Learner, LearningTask
 from .rounds import Round, best_of, plan_rounds, subsample_test_reweigh
 from .rules import Rule, class_numbers
 from .sample_sizes import Calibration, sizes_of_algorithm_2, sizes_of_algorithm_4
-from .schedules import PaperSchedule, Run, TightSchedule
+from .schedules import DensityRun, PaperSchedule, TightSchedule
 from .sgd_learner import SGDLearner
 from .units import FeatureUnits
 
@@ -268,7 +268,9 @@ class SubsampleTestReweigh(RuleClassifier):
         learner: Learner = self._strategy("learner")
         task = LearningTask(session.n_rows, session.n_columns, self._blank(problem))
         agents = problem.agents
-        runs = [Run.once()] if agents is None else self._strategy("schedule").runs(task.n_rows)
+        runs = (
+            [DensityRun.once()] if agents is None else self._strategy("schedule").runs(task.n_rows)
+        )
         mechanisms, deal = plan_rounds(learner, task, runs)
         tests = sum(len(run.densities) for run in runs)
         batch = 0 if agents is None else self._batch(tests, agents.n_left)
@@ -349,7 +351,7 @@ class SubsampleTestReweigh(RuleClassifier):
         )
 
 
-def _weighed_by(rounds: list[Round], runs: list[Run]) -> tuple[tuple[Rule, ...], float]:
+def _weighed_by(rounds: list[Round], runs: list[DensityRun]) -> tuple[tuple[Rule, ...], float]:
     """Rules of the last run that rows were weighed by: all but its last one."""
     done = len(rounds)
     for run in runs:

@@ -259,7 +259,7 @@ class Learner:
         n, T, public = session.n_rows, points.shape[0], self.public
 
         def predict(table: Array) -> Array:
-            own, cross = np.ascontiguousarray(table[:, :n]), table[:, n : n + T]
+            own, cross = table[:, :n], table[:, n : n + T]
             base = None if public is None else table[:, n + T : -1] @ public.coefficients
             return np.asarray(cross.T @ self.solve(own, table[:, -1], base))
 

@@ -19,7 +19,7 @@ from dpadapt.privacy import Private, Schema, Session
 
 from ._learner import KernelTask, Learner
 from ._public_model import fit_public
-from ._setup import KnownNoise, make_setup
+from ._setup import PenaltyNoise, make_setup
 from .features import Fourier, Nystroem
 from .function_kernel import FunctionKernel
 from .kernel import KERNELS
@@ -113,7 +113,7 @@ class KernelModel(PrivateEstimator):
         """Penalty, and unit of the correction, for so many private rows."""
         task, setup = learner.task, learner.setup
         budget = (float(self.epsilon), float(self.delta))
-        known = KnownNoise(setup, learner.loss, max(1, n_rows), task.columns, *budget)
+        known = PenaltyNoise(setup, learner.loss, max(1, n_rows), task.columns, *budget)
         weak = _WEAK_PENALTY * setup.radius**2 if self.penalty is None else float(self.penalty)
         reach, noise = learner.reach_for(known.at(weak))
         penalty = known.penalty_for(noise) if self.penalty is None else float(self.penalty)

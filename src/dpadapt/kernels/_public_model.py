@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._setup import Setup
+from .erm import solve_each
 from .features import NystroemFeatures
 from .losses import ConvexLoss
 
@@ -71,14 +73,15 @@ def fit_public(
         features, back = span(setup.rows(X)), span.back
     else:
         features, back = setup.features(setup.rows(X)), None
-    explicit = Setup(setup.cleaning, setup.kernel, setup.features or span)
+    radius = math.sqrt((setup.features or span).squared_bound)
     order = np.random.default_rng(0).permutation(len(features))
     train, test = np.split(order, [int(_CUT * len(order))])
     if len(features) < _FEW:
         train = test = order
 
-    def fitted(rows: Any, strength: float) -> Array:
-        return explicit.solve(features[rows], targets[rows], loss, strength)
+    def fitted(rows: Any, strengths: list[float]) -> list[Array]:
+        each = solve_each(features[rows], targets[rows], loss, strengths, radius)
+        return [weights.reshape(len(weights), -1) for weights in each]
 
     def held_out(weights: Array) -> tuple[float, Array]:
         scores, own = features[test] @ weights, targets[test].reshape(len(test), -1)
@@ -87,11 +90,14 @@ def fit_public(
         return float(np.mean(losses)), left
 
     unit = setup.radius**2
-    if penalty is None and len(features) >= _FEW:
+    if penalty is not None:
+        tried = [penalty]
+    elif len(features) >= _FEW:
         tried = [each * unit for each in _PENALTIES]
-        penalty = min(tried, key=lambda each: held_out(fitted(train, each))[0])
-    elif penalty is None:
-        penalty = _USUAL * unit
-    left = held_out(fitted(train, penalty))[1]
-    weights = fitted(order, penalty)
+    else:
+        tried = [_USUAL * unit]
+    results = [held_out(weights) for weights in fitted(train, tried)]
+    best = min(range(len(tried)), key=lambda place: results[place][0])
+    penalty, left = tried[best], results[best][1]
+    weights = fitted(order, [penalty])[0]
     return PublicModel(weights if back is None else back(weights), anchors, left, float(penalty))

@@ -153,7 +153,7 @@ def _features(chosen: Any, setup: Setup, X: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class KnownNoise:
+class PenaltyNoise:
     """The noise that a prediction carries at a penalty, from public facts alone.
 
     Parameters

@@ -27,17 +27,17 @@ How many steps were needed depends on the rows, so the time taken does too; noth
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
-from .constants import BLOCK, Constants, constants
+from .constants import Constants, constants
 from .losses import ConvexLoss, SoftmaxLoss
+from .spaces import Explicit, KernelMatrix, Space, total
 
-__all__ = ["certified_gradient", "solve"]
+__all__ = ["certified_gradient", "solve", "solve_each"]
 
 Array = NDArray[np.float64]
 
@@ -45,81 +45,7 @@ _NEWTON_STEPS = 100
 _CONJUGATE_STEPS = 200
 _NEARLY = 30  # times the target, for softer losses
 _FLATTER = 0.1  # of the slope, after a line search: 0.5 zigzags between small knees
-_WIDEST_FACTOR = 4000  # columns for which a Hessian is factorised
 _LARGEST_GRAM = 10_000  # rows for which wide features are replaced by their kernel matrix
-
-
-class Space(Protocol):
-    """Where minimisers live: coefficients, their scores on the rows, and inner products."""
-
-    rows: int
-    size: int
-
-    def scores(self, c: Array) -> Array:
-        """Of the rows, for coefficients c."""
-
-    def lift(self, r: Array) -> Array:
-        """Coefficients of sum_i r_i phi_i."""
-
-    def pairing(self, c: Array, d: Array, scores: Array) -> Array:
-        """Terms whose sum is the inner product of c with d, whose scores are given."""
-
-    def proved(self, c: Array, g: Array, joint: bool, facts: Constants) -> Array:
-        """Bound of the norm of the gradient g at c, less the rounding; inf if c is too far."""
-
-    def preconditioner(self, weights: Array, penalty: float) -> Callable[[Array], Array] | None:
-        """Approximate inverse of the Hessian with these weights of rows."""
-
-
-def total(terms: Array, joint: bool) -> Array:
-    """Sum of each column, or of all: one number for each problem, ready to broadcast."""
-    return np.asarray(terms.sum(axis=None if joint else 0, keepdims=True))
-
-
-class _Explicit:
-    """Features F of shape (n, D), dense or sparse by rows, in double precision."""
-
-    def __init__(self, features: Any) -> None:
-        self.features = features.astype(np.float64, copy=False)
-        self.rows, self.size = features.shape
-
-    def scores(self, c: Array) -> Array:
-        return np.asarray(self.features @ c)
-
-    def lift(self, r: Array) -> Array:
-        out = np.zeros((self.size, r.shape[1]))
-        for start in range(0, self.rows, BLOCK):
-            out += self.features[start : start + BLOCK].T @ r[start : start + BLOCK]
-        return out
-
-    def pairing(self, c: Array, d: Array, scores: Array) -> Array:
-        return np.asarray(c * d)
-
-    def proved(self, c: Array, g: Array, joint: bool, facts: Constants) -> Array:
-        near = np.sqrt(total(c * c, joint)) <= 2 * facts.norm_bound
-        return np.where(near, np.sqrt(total(g * g, joint)), np.inf)
-
-    def preconditioner(self, weights: Array, penalty: float) -> Callable[[Array], Array] | None:
-        if self.size > min(_WIDEST_FACTOR, self.rows) or not isinstance(self.features, np.ndarray):
-            return None
-        factors = []
-        for column in weights.T:
-            active = np.flatnonzero(column)
-            hessian = penalty * np.eye(self.size)
-            for start in range(0, len(active), 4 * BLOCK):
-                part = active[start : start + 4 * BLOCK]
-                scaled = self.features[part] * np.sqrt(column[part, None] / self.rows)
-                hessian += scaled.T @ scaled
-            try:
-                factors.append(cho_factor(hessian, check_finite=False))
-            except np.linalg.LinAlgError:
-                return None
-
-        def apply(c: Array) -> Array:
-            columns = [cho_solve(f, c[:, j], check_finite=False) for j, f in enumerate(factors)]
-            return np.column_stack(columns)
-
-        return apply
 
 
 def _line(slope: Callable[[Array], Array], start: Array) -> Array:
@@ -280,20 +206,40 @@ def solve(features: Any, y: Any, loss: ConvexLoss, penalty: float, radius: float
     >>> solve(np.array([[1.0], [1.0]]), [1.0, 0.5], Squared(1.0), penalty=1.0, radius=1.0).round(3)
     array([0.5])
     """
-    labels, facts = problem(features.shape[0], y, loss, radius, penalty, features.shape[1])
-    space: Space = _Explicit(features)
-    w = _from_kernel_matrix(space, labels, loss, facts)
-    if w is None:
-        w = minimise(space, labels, loss, facts)
-    return w if np.ndim(y) == 2 or loss.joint else w[:, 0]
+    return solve_each(features, y, loss, [penalty], radius)[0]
+
+
+def solve_each(
+    features: Any, y: Any, loss: ConvexLoss, penalties: Sequence[float], radius: float
+) -> list[Array]:
+    """Return what :func:`solve` does for every penalty; products of the rows are computed once.
+
+    Parameters
+    ----------
+    features, y, loss, radius
+        As in :func:`solve`.
+    penalties : sequence of float
+
+    Examples
+    --------
+    >>> from dpadapt.kernels.losses import Squared
+    >>> rows, labels = np.ones((2, 1)), [1.0, 0.5]
+    >>> [float(w[0].round(3)) for w in solve_each(rows, labels, Squared(1.0), [1.0, 4.0], 1.0)]
+    [0.5, 0.25]
+    """
+    space, found = Explicit(features), []
+    for penalty in penalties:
+        labels, facts = problem(space.rows, y, loss, radius, penalty, space.size)
+        w = _from_kernel_matrix(space, labels, loss, facts)
+        w = minimise(space, labels, loss, facts) if w is None else w
+        found.append(w if np.ndim(y) == 2 or loss.joint else w[:, 0])
+    return found
 
 
 def _from_kernel_matrix(space: Any, y: Array, loss: ConvexLoss, facts: Constants) -> Array | None:
     """Weights by way of n coefficients where there are more features than rows, if proved."""
     if space.size <= space.rows or space.rows > _LARGEST_GRAM:
         return None
-    from dpadapt.kernels.gram import KernelMatrix
-
     product = space.features @ space.features.T
     matrix = KernelMatrix(
         np.asarray(product if isinstance(product, np.ndarray) else product.todense())
@@ -328,7 +274,7 @@ def certified_gradient(
     0.25
     """
     labels, facts = problem(features.shape[0], y, loss, radius, penalty, features.shape[1])
-    space = _Explicit(features)
+    space = Explicit(features)
     c = np.asarray(w, dtype=np.float64).reshape(space.size, -1)
     with np.errstate(all="ignore"):
         g = space.lift(loss.derivative(space.scores(c), labels) / space.rows) + penalty * c

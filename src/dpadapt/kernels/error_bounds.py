@@ -46,10 +46,10 @@ from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
 from dpadapt.privacy.mechanisms.machine_constants import PINPConstants, Setting
 
+from .advanced_composition import composed_epsilon
 from .constants import Bounds
 from .kernel_facts import KernelFacts
-from .tddl import composed_epsilon
-from .tdil import Rounds
+from .rounds import Rounds
 
 __all__ = [
     "answer_error",

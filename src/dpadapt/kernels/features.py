@@ -299,9 +299,7 @@ class NystroemFeatures:
     landmarks: Any
 
     def __post_init__(self) -> None:
-        check_positive_definite(self.kernel, self.landmarks)
-        values = self.kernel(self.landmarks, self.landmarks)
-        scales, axes = np.linalg.eigh((values + values.T) / 2)
+        scales, axes = check_positive_definite(self.kernel, self.landmarks)
         kept = scales > _FLOOR * max(float(scales[-1]), np.finfo(float).tiny)
         if not kept.any():
             raise ValueError("landmarks: the kernel is 0 on all of them; choose others.")

@@ -9,79 +9,23 @@ Newton's step solves (D K/n + lambda) s = -r, D the second derivatives, by conju
 the inner product of the kernel: one product with K each. The descents that must succeed if it
 does not are those of :mod:`dpadapt.kernels.erm`, on coefficients; in them a_i never exceeds
 L/(lambda n), so \|a\|_1 <= 2L/lambda bounds every rounding of K a.
-
-**Rounding of the certificate.** r^T K r is off by at most c u R^2 \|r\|_1^2, with c the number of
-roundings of a sum and of a kernel value (1024 are allowed for each of these); this is added before
-the root. Where it would hide the norm, sqrt(n) R \|r\| is the smaller bound. In the descents
-\|r\|_1 falls to twice beta R/lambda times the norm of the gradient, so the added term is at most
-sqrt(4 c u) kappa times that norm: the certificate is reached for every kappa up to 10^6.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .constants import BLOCK, UNIT, Constants, summing
-from .erm import minimise, problem, total
+from .constants import Constants
+from .erm import minimise, problem
 from .losses import ConvexLoss
+from .spaces import KernelMatrix
 
-__all__ = ["KernelMatrix", "certified_gram_gradient", "solve_gram"]
+__all__ = ["certified_gram_gradient", "solve_gram"]
 
 Array = NDArray[np.float64]
-
-
-class KernelMatrix:
-    """The span of n rows, by their kernel matrix: coefficients, scores and inner products.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        Symmetric, in double precision; a view of a larger array will do.
-
-    Examples
-    --------
-    >>> KernelMatrix(np.array([[2.0, 1.0], [1.0, 2.0]])).scores(np.array([[1.0], [0.0]])).ravel()
-    array([2., 1.])
-    """
-
-    def __init__(self, matrix: Array) -> None:
-        self.matrix = matrix
-        self.rows = self.size = len(matrix)
-
-    def scores(self, c: Array) -> Array:
-        """K c, summed in blocks."""
-        out = np.zeros(c.shape)
-        for start in range(0, self.rows, BLOCK):
-            out += self.matrix[start : start + BLOCK].T @ c[start : start + BLOCK]
-        return out
-
-    def lift(self, r: Array) -> Array:
-        """Coefficients are multiples of the rows already."""
-        return r
-
-    def pairing(self, c: Array, d: Array, scores: Array) -> Array:
-        """c^T K d, from K d."""
-        return np.asarray(c * scores)
-
-    def proved(self, c: Array, g: Array, joint: bool, facts: Constants) -> Array:
-        """Bound of the norm of sum_i g_i phi(x_i), if the coefficients c are in their bounds."""
-        lengths = np.abs(c) if not joint else np.sqrt((c * c).sum(axis=1, keepdims=True))
-        near = lengths.sum(axis=0, keepdims=True) <= 2 * facts.lipschitz / facts.penalty
-        loose = np.sqrt(self.rows * total(g * g, joint)) * facts.radius
-        if (loose <= facts.target).all():  # spares a product
-            return np.where(near, loose, np.inf)
-        square = np.maximum(total(g * self.scores(g), joint), 0.0)
-        hidden = (2 * summing(self.rows) + BLOCK) * UNIT * facts.radius**2
-        off = hidden * total(np.abs(g).sum(axis=0, keepdims=True) ** 2, joint)
-        return np.where(near, np.minimum(loose, np.sqrt(square + off)), np.inf)
-
-    def preconditioner(self, weights: Array, penalty: float) -> Callable[[Array], Array] | None:
-        """None: the inner product of the kernel is preconditioning enough."""
-        return None
 
 
 def solve_gram(matrix: Array, y: Any, loss: ConvexLoss, penalty: float, radius: float) -> Array:

@@ -292,7 +292,9 @@ class Kernel:
         if not (length_of(left) and length_of(right)):
             return np.zeros((length_of(left), length_of(right)))
         values = np.asarray(self.form.values(left, right), dtype=np.float64)
-        np.nan_to_num(values, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
+        known = np.isfinite(values)
+        if not known.all():
+            values = np.where(known, values, 0.0)
         return self._scaled(values, self._scales(left), self._scales(right))
 
     def _scaled(self, values: Array, left: Array, right: Array) -> Array:
@@ -346,8 +348,8 @@ def _squares(A: Any) -> Array:
     return np.einsum("ij,ij->i", A, A)
 
 
-def check_positive_definite(kernel: Callable[[Any, Any], Any], points: Any) -> None:
-    """Say that a kernel is not one, if its matrix on PUBLIC points shows it.
+def check_positive_definite(kernel: Callable[[Any, Any], Any], points: Any) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors on PUBLIC points; an error if they show that it is no kernel.
 
     Parameters
     ----------
@@ -369,9 +371,11 @@ Privacy rests on that; use another kernel.
     size = float(np.abs(values).max(initial=0.0)) * max(len(values), 1)
     if np.abs(values - values.T).max(initial=0.0) > 1e-9 * size:
         raise ValueError("kernel is not symmetric on the public points; K(x, y) must be K(y, x).")
-    least = float(np.linalg.eigvalsh((values + values.T) / 2).min(initial=0.0))
+    eigenvalues, eigenvectors = np.linalg.eigh((values + values.T) / 2)
+    least = float(eigenvalues.min(initial=0.0))
     if least < -1e-9 * size:
         raise ValueError(
             "kernel is not positive definite: its matrix on public points has eigenvalue "
             f"{least:.3g}. Privacy rests on that; use another kernel."
         )
+    return eigenvalues, eigenvectors

@@ -40,13 +40,15 @@ from dpadapt.privacy.accounting.events import LaplaceEvent
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from . import queries
+from .advanced_composition import composed_epsilon
 from .constants import Bounds, Constants
+from .error_bounds import excess_of_tddl
 from .kernel_facts import KernelFacts
 from .norm_query import norm_at_pool
 from .pool import Pool
 from .release import Release
 
-__all__ = ["TDDL", "ball_least_squares", "composed_epsilon", "noisy_predictions", "pool_size"]
+__all__ = ["TDDL", "ball_least_squares", "noisy_predictions", "pool_size"]
 
 Array = NDArray[np.float64]
 CALIBRATIONS = ("gaussian", "laplace", "paper")
@@ -86,8 +88,6 @@ class TDDL(Release):
 
     def error_bound(self, facts: KernelFacts, questions: int, size: int, explicit: bool) -> float:
         """Mean error over the population that the pool was drawn from (Theorem 13)."""
-        from .error_bounds import excess_of_tddl  # which reads this module
-
         return excess_of_tddl(replace(facts, lipschitz=1.0), size, calibration=self.calibration)
 
     def coefficients(
@@ -117,27 +117,6 @@ class TDDL(Release):
         noisy = np.asarray(session.release(grants.predictions, whole))
         found = float(session.release(grants.norm, length)[0]) + 2 * grants.norm.scale
         return ball_least_squares(pool, noisy, min(bounds.norm, max(found, 1e-12)))
-
-
-def composed_epsilon(count: int, epsilon: float, delta: float) -> float:
-    """e_0 of which ``count`` fit into (epsilon, delta) by advanced composition.
-
-    Solves sqrt(2 T ln(1/delta)) e_0 + T e_0 (exp(e_0) - 1) = epsilon (Dwork, Rothblum, Vadhan 2010;
-    Theorem 11 of the paper), from below.
-
-    Examples
-    --------
-    >>> round(math.sqrt(2) / composed_epsilon(100, 0.1, 1e-6))  # noise in units of S
-    746
-    """
-    validate.count("count", count)
-    linear = math.sqrt(2 * count * -math.log(validate.delta(delta)))
-
-    def excess(e: float) -> float:
-        return linear * e + count * e * math.expm1(e) - epsilon
-
-    high = validate.epsilon(epsilon) / linear
-    return float(brentq(excess, 0.0, high, rtol=1e-12, xtol=1e-300)) * (1 - 1e-11)
 
 
 def noisy_predictions(

@@ -30,19 +30,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt import _validate as validate
-from dpadapt.privacy import Hidden, Mechanism, Session
-from dpadapt.privacy.accounting.calibration import gaussian_mu
-from dpadapt.privacy.mechanisms import Exponential, ExponentialOnBall, Gaussian
-from dpadapt.privacy.mechanisms.machine_constants import POTENTIAL
+from dpadapt.privacy import Hidden, Session
 
 from . import queries
 from .constants import Bounds, Constants
+from .error_bounds import error_of_tdil
 from .kernel_facts import KernelFacts
 from .pool import Pool
 from .release import Release
+from .rounds import Rounds
 
-__all__ = ["TDIL", "Rounds", "learn", "learn_linear"]
+__all__ = ["TDIL", "learn", "learn_linear"]
 
 Array = NDArray[np.float64]
 _ABOVE = 1 + 1e-12  # rounding of the norm of a point
@@ -79,8 +77,6 @@ class TDIL(Release):
         """Largest error at a point of the pool (Theorem 8)."""
         if explicit:
             raise ValueError("release: the ball has no points to count; give TDIL a pool.")
-        from .error_bounds import error_of_tdil  # which reads this module
-
         return error_of_tdil(facts, size)
 
     def coefficients(
@@ -102,101 +98,6 @@ class TDIL(Release):
         rounds = Rounds.of(bounds, epsilon=session.epsilon, delta=session.delta)
         grants = session.plan(**rounds.mechanisms(ball=True))
         return learn_linear(session, grants, weights, rounds)[:, None]
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """How many rounds, and what each costs; public.
-
-    Parameters
-    ----------
-    count : int
-        B.
-    prediction : float
-        S, by how much one prediction of one output moves, with its rounding error (twice).
-    bound : float
-        R.
-    failure : float, default=0.05
-        beta: probability that some noise is above sigma/4. Of no matter for privacy.
-    share : float, default=0.5
-        Part of the budget (of rho) that chooses points; the rest measures.
-    outputs : int, default=1
-        k: each gets B rounds of its own.
-
-    Examples
-    --------
-    >>> planned = Rounds(10, prediction=0.01, bound=1.0).mechanisms()
-    >>> planned["points"].sensitivity, planned["differences"].sensitivity, planned["points"].count
-    (0.02, 0.01, 10)
-    """
-
-    count: int
-    prediction: float
-    bound: float
-    failure: float = 0.05
-    share: float = 0.5
-    outputs: int = 1
-
-    def __post_init__(self) -> None:
-        validate.count("count", self.count)
-        validate.positive("prediction", self.prediction)
-        validate.positive("bound", self.bound)
-        validate.fraction("failure", self.failure)
-        validate.fraction("share", self.share)
-        validate.count("outputs", self.outputs)
-
-    @classmethod
-    def of(
-        cls,
-        bounds: Bounds,
-        *,
-        epsilon: float,
-        delta: float,
-        failure: float = 0.05,
-        share: float = 0.5,
-        outputs: int = 1,
-    ) -> Rounds:
-        """As many rounds as steps are needed, at the noise of so many rounds.
-
-        sigma grows like sqrt(B) and the number of steps like 1 / sigma^2, so both meet.
-        """
-        mu = gaussian_mu(epsilon, delta) * math.sqrt((1 - share) / outputs)
-        reach = bounds.radius * bounds.norm / (bounds.prediction / mu)
-        count = 1.0
-        for _ in range(50):
-            spread = 4 * math.sqrt(2 * math.log(2 * count / failure))
-            count = max(1.0, math.sqrt(POTENTIAL) * reach / spread)
-        return cls(math.ceil(count), bounds.prediction, bounds.radius, failure, share, outputs)
-
-    def mechanisms(self, *, ball: bool = False) -> dict[str, Mechanism]:
-        """The choices of points and the measurements, to be planned together.
-
-        Parameters
-        ----------
-        ball : bool, default=False
-            Whether points are chosen from the ball, not from a pool.
-        """
-        count = self.count * self.outputs
-        # a choice costs e^2/8 and a measurement (S/s)^2/2: twice the weight is the same cost
-        choose, measure = 2 * math.sqrt(self.share), math.sqrt(1 - self.share)
-        points: Exponential = Exponential("points", 2 * self.prediction, 1, count, choose)
-        if ball:
-            points = ExponentialOnBall(
-                "points", 2 * self.prediction, 1, count, choose, radius=self.bound
-            )
-        return {
-            "points": points,
-            "differences": Gaussian("differences", self.prediction, 1, count, measure),
-        }
-
-    def threshold(self, scale: float) -> float:
-        """sigma: above four times every noise of the measurements, save with probability beta."""
-        rounds = self.count * self.outputs
-        return 4 * scale * math.sqrt(2 * math.log(2 * rounds / self.failure))
-
-    def step(self, scale: float) -> float:
-        """Length of a step, eta."""
-        return self.threshold(scale) / (4 * self.bound**2)
 
 
 def learn(session: Session, grants: Any, predictions: Hidden, pool: Pool, rounds: Rounds) -> Array:

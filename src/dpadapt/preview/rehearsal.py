@@ -74,11 +74,6 @@ class Rehearsal:
         """Error over that of public data alone."""
         return self.error / self.public if self.public > 0 else 1.0
 
-    @property
-    def best_ratio(self) -> float:
-        """The same of the best model without privacy."""
-        return self.best / self.public if self.public > 0 else 1.0
-
 
 def same_noise_epsilon(epsilon: float, delta: float, rows: int, played: int) -> float:
     """Epsilon at which ``played`` rows get the noise that ``rows`` rows get at ``epsilon``.

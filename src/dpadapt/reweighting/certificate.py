@@ -51,7 +51,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
-from dpadapt._certificate import SummedBound
+from dpadapt._certificate import NoisyNumber, SummedBound
 from dpadapt.privacy import Mechanism, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
@@ -62,7 +62,6 @@ from .released_discrepancy import LabelledDiscrepancy
 
 __all__ = [
     "Certifier",
-    "Released",
     "ReweightingCertificate",
     "anchored_bound",
     "printed_bound",
@@ -79,19 +78,6 @@ _MEANINGS = {
     "distance": "for weights other than the reference ones",
     "deviation": "what the samples may differ from their populations by chance",
 }
-
-
-class Released(NamedTuple):
-    """A released number, and the standard deviation of its Gaussian noise (0: exact).
-
-    Examples
-    --------
-    >>> Released(value=0.02, scale=0.001).scale
-    0.001
-    """
-
-    value: float
-    scale: float
 
 
 @dataclass(frozen=True)
@@ -304,15 +290,15 @@ class Certifier:
         moment, B = session.hide(self.target.query), self.target.loss_bound
         hidden = hidden_loss(session, moment, w, reach, B)
         loss = float(session.release(grants.certified_loss, hidden))
-        distance = Released(0.0, 0.0)
+        distance = NoisyNumber(0.0, 0.0)
         if self.alpha > 0:
             grant = grants.certified_discrepancy
             found = self.target.release(session, grant, self.target.hide(session))
-            distance = Released(found, grant.scale)
+            distance = NoisyNumber(found, grant.scale)
         return anchored_bound(
             (X @ w - y) ** 2,
             np.full(len(X), self.alpha / len(X)) if weights is None else weights,
-            Released(min(max(loss, 0.0), B), grants.certified_loss.scale),
+            NoisyNumber(min(max(loss, 0.0), B), grants.certified_loss.scale),
             distance,
             alpha=self.alpha,
             n_rows=session.n_rows,

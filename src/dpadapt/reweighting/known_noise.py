@@ -38,7 +38,7 @@ from .known_noise_moments import MomentCourse, choose_moments, moment_query, sol
 from .known_noise_whole import choose_class_course
 from .queries import Level, RowGradient
 
-__all__ = ["DescentResult", "KnownNoiseDescent", "MomentRun", "Run"]
+__all__ = ["DescentResult", "DescentRun", "KnownNoiseDescent", "MomentRun"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ class KnownNoiseDescent:
             return None
         return choose_moments(self.problem, n_rows, gaussian_mu(epsilon, delta))
 
-    def begin(self, session: Session, cleaning: Cleaning) -> Run | MomentRun:
+    def begin(self, session: Session, cleaning: Cleaning) -> DescentRun | MomentRun:
         """Choose the course, and say what will be released."""
         facts = (session.n_rows, session.epsilon, session.delta)
         chosen, other = self.course(*facts), self.moments(*facts)
@@ -165,7 +165,7 @@ class KnownNoiseDescent:
             query = moment_query(other, self.model, cleaning)
             hidden = session.hide(query)
             return MomentRun(self, other, hidden, {"moment": SymmetricGaussian.of(hidden)})
-        run = Run(self, chosen, cleaning, self.prepared(cleaning, chosen))
+        run = DescentRun(self, chosen, cleaning, self.prepared(cleaning, chosen))
         first = run.gradient(session, np.zeros(run.shape))
         mechanisms: dict[str, Mechanism] = {"gradients": Gaussian.of(first, count=chosen.steps)}
         if chosen.level_share > 0:
@@ -193,7 +193,7 @@ class KnownNoiseDescent:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class DescentRun:
     """A descent with its course: :meth:`KnownNoiseDescent.begin` makes it, ``release`` runs it.
 
     Examples

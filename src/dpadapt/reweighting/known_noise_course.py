@@ -13,6 +13,7 @@ Nothing here takes a private argument: n and the noise (epsilon, delta) are publ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -277,6 +278,7 @@ class _Candidate:
         curvature = np.maximum(values, 0.0) * problem.curvature
         energy = np.einsum("ji,jk,ki->i", vectors, self.moment, vectors)
         shift = shift_shares(self.geometry, self.moment, vectors, kind.level_share)
+        clips = self._clips().tolist()
         for horizon in kind.horizons:
             steps = max(LEAST_STEPS, int(np.ceil(horizon * kind.pace)))
             known = response(curvature, horizon, steps)
@@ -284,9 +286,9 @@ class _Candidate:
             noise = float(energy @ known.noise)
             learned = (1 - known.unlearned) ** 2 / np.maximum(curvature, 1e-9)
             sampling = float(energy @ learned) * problem.sampling_error
-            for clip in self._clips():
+            for clip in clips:
                 for share in kind.level_shares:
-                    scale = 2 * clip * np.sqrt(steps / (1 - share)) / (n_rows * mu)
+                    scale = 2 * clip * math.sqrt(steps / (1 - share)) / (n_rows * mu)
                     bound = kind.shift * problem.public_error * left
                     bound += noise * scale**2 + sampling / n_rows
                     chosen = (horizon, steps, clip, share, noise, sampling)

@@ -101,20 +101,23 @@ def choose_moments(problem: PublicProblem, n_rows: int, mu: float) -> MomentCour
     each, parts = problem.sampling_error / n_rows, shift * shares
     sampling = float(np.sum(parts * each / np.maximum(parts + each, 1e-300)))
 
-    def course(length: float, clip: float) -> MomentCourse:
+    clips = _GROWTH * typical
+
+    def expected(length: float) -> Array:
+        """Error at every clip."""
         penalty = _noise_norm(scale * length**2, len(values))
         kept = values / (values + penalty)
         slopes = shift * float(np.sum(shares * kept**2 / values))  # squared length of the shift
-        noise = (scale * length) ** 2 / 2 * (clip**2 + length**2 * slopes)
+        noise = (scale * length) ** 2 / 2 * (clips**2 + length**2 * slopes)
         error = float(np.sum(kept / (values + penalty))) * noise
         error += shift * float(shares @ (1 - kept) ** 2)
-        cut = (typical / clip) ** 4 + _LONG / length**4  # Chebyshev
-        error += shift * min(1.0, cut)
-        error += sampling
-        return MomentCourse(geometry, length, clip, curvature, problem.sampling_error, error)
+        cut = (typical / clips) ** 4 + _LONG / length**4  # Chebyshev
+        return np.asarray(error + shift * np.minimum(1.0, cut) + sampling)
 
-    options = [course(float(r), float(e) * typical) for r in _GROWTH for e in _GROWTH]
-    return min(options, key=lambda each: each.expected)
+    table = np.array([expected(float(length)) for length in _GROWTH])
+    row, column = np.unravel_index(table.argmin(), table.shape)
+    chosen = (float(_GROWTH[row]), float(clips[column]), curvature, problem.sampling_error)
+    return MomentCourse(geometry, *chosen, float(table[row, column]))
 
 
 def moment_query(chosen: MomentCourse, model: Array, cleaning: Cleaning) -> BoundedMoment:

@@ -73,15 +73,8 @@ def private_checks(
 
     Parameters
     ----------
-    estimator : estimator or Subject
-        Not fitted. The battery sets epsilon, delta, noise, random_state and ledger itself.
-    facts : Facts, optional
-        What is special about the estimator: whether it reads private labels, which checks are
-        left out and why.
-    public : tuple (X, y), optional
-        Public rows and labels to fit to, if the battery's own do not suit.
-    private : array or tuple (X, y), optional
-        Made-up rows that play the private ones; never real ones.
+    estimator, facts, public, private
+        As in :func:`check_private_estimator`.
 
     Yields
     ------

@@ -98,7 +98,7 @@ def finite(value: Any) -> Any:
     """
     if isinstance(value, Opaque):
         return value
-    known = np.nan_to_num(np.asarray(value, dtype=np.float64), nan=0.0, posinf=_MOST, neginf=-_MOST)
-    clipped = np.asarray(np.clip(known, -_MOST, _MOST))
+    clipped = np.asarray(np.clip(np.asarray(value, dtype=np.float64), -_MOST, _MOST))
+    clipped[np.isnan(clipped)] = 0.0
     clipped.flags.writeable = False
     return clipped

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Iterable, Iterator
 
@@ -111,7 +110,8 @@ class Sample(Opaque):
         With ``keep`` cleaned rows stay in memory for the next pass, if they fit; without ``rows``
         there are public facts alone.
         """
-        view = copy.copy(self)
+        view = object.__new__(Sample)
+        vars(view).update(vars(self))
         view._keeps, view._held = keep, list(self._held) if rows else []
         return view
 

@@ -19,6 +19,7 @@ from dpadapt._types import FloatArray
 
 from ... import _validate
 from ..accounting.events import Event, ParallelEvent, Relation
+from ..doors import check_door
 from ..rows.sources import RowSource
 from ..shown import delta_caveat, printed_caveat
 from .errors import PrivacyError
@@ -207,8 +208,6 @@ class Session:
         SimpleNamespace
             Grants by the same names; tuples for sequences.
         """
-        from ..mechanisms.doors import check_door
-
         asked = {n: tuple(m) if isinstance(m, Sequence) else (m,) for n, m in mechanisms.items()}
         every = [m for group in asked.values() for m in group]
         if not every:

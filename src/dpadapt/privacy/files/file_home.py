@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Home", "NotAtHome", "journals"]
+__all__ = ["FileHome", "NotAtHome", "journals"]
 
 _ONE = "It has one name: where several programs or containers share it, share its folder."
 
@@ -40,12 +40,12 @@ class NotAtHome(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class FileHome:
     """The file, its folder, its name, and when it was made (None where nobody knows).
 
     Examples
     --------
-    >>> Home(file=7, folder=3, name="budget.db", born=5).text
+    >>> FileHome(file=7, folder=3, name="budget.db", born=5).text
     '[7, 3, "budget.db", 5]'
     """
 
@@ -60,7 +60,7 @@ class Home:
         return json.dumps([self.file, self.folder, self.name, self.born])
 
 
-def home_of(path: Path) -> Home:
+def home_of(path: Path) -> FileHome:
     """Home of an existing file, symbolic links resolved; it must have that one name.
 
     Raises OSError where there is no file, and NotAtHome where it has other names.
@@ -74,7 +74,7 @@ def home_of(path: Path) -> Home:
         )
     if file.st_dev != folder.st_dev or is_mounted(real):
         raise NotAtHome(f"is a file that is mounted by itself. {_ONE} Mount its folder.")
-    return Home(file.st_ino, folder.st_ino, real.name, _born(real))
+    return FileHome(file.st_ino, folder.st_ino, real.name, _born(real))
 
 
 def is_mounted(path: Path) -> bool:

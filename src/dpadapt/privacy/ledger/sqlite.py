@@ -17,7 +17,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from ..core.errors import LedgerError
-from ..files.file_home import Home, NotAtHome, home_of, journals, read_on_disk
+from ..files.file_home import FileHome, NotAtHome, home_of, journals, read_on_disk
 from ..files.whole_files import draft_of, sync, turn
 from .layout import VERSION, schema
 from .store import CREATE, Store
@@ -81,7 +81,7 @@ class SqliteStore(Store):
         """A ledger that was renamed after a crash left its journal at its old name."""
         home = connection.execute(select(schema.c.home)).scalar()
         try:
-            old = Home(*json.loads(home or ""))
+            old = FileHome(*json.loads(home or ""))
         except (ValueError, TypeError):
             return
         left = journals(self._path, str(old.name))
@@ -186,7 +186,7 @@ class SqliteStore(Store):
     def _home(self) -> str:
         return self._here().text
 
-    def _here(self) -> Home:
+    def _here(self) -> FileHome:
         try:
             return home_of(self._path)
         except OSError as error:

@@ -23,14 +23,14 @@ from ..core.quiet import muted
 from ..core.session import Session
 from .asked_model import AskedModel
 from .machine_constants import PINPConstants, SparseVectorConstants
-from .machines import PINP, SparseVector
+from .machines import PINPMachine, SparseVectorMachine
 from .path import GaussianPath, LazyPath
 from .secret_state import Remembered, SecretState
 
 __all__ = ["Answers"]
 
 _BITS = 12  # an answer is rounded to its noise over 2^12: its last digits must not betray it
-_MACHINES = {PINPConstants: PINP, SparseVectorConstants: SparseVector}
+_MACHINES = {PINPConstants: PINPMachine, SparseVectorConstants: SparseVectorMachine}
 _TOGETHER = 256  # new questions that are drawn, and written, at a time
 
 
@@ -67,6 +67,7 @@ class Answers(ABC):
         self._known: dict[bytes, FloatArray] = {}
         self._lock, self._closed = RLock(), ""
         self._factors: list[FloatArray] | None = None
+        self._prepare()
 
     # asking
 
@@ -206,6 +207,8 @@ class Answers(ABC):
                 self._state.close()
 
     @abstractmethod
+    def _prepare(self) -> None: ...
+    @abstractmethod
     def _draw(self, keys: Sequence[bytes]) -> list[Remembered]: ...
     @abstractmethod
     def _adopt(self, others: Sequence[Remembered]) -> None: ...
@@ -223,18 +226,10 @@ class Answers(ABC):
 class _PathAnswers(Answers):
     """Any number of answers from one path of noise, for one charge."""
 
-    def __init__(
-        self,
-        session: Session,
-        model: AskedModel,
-        coefficients: FloatArray,
-        scale: float,
-        state: SecretState | None,
-    ) -> None:
-        super().__init__(session, model, coefficients, scale, state)
-        gram, outputs = model.gram, coefficients.shape[1]
+    def _prepare(self) -> None:
+        gram, outputs = self._model.gram, self._coefficients.shape[1]
         # not rounded: they are scaled and added to a private score. The answer is rounded
-        self._path = LazyPath(gram, outputs, session._source.normals)
+        self._path = LazyPath(gram, outputs, self._session._source.normals)
         self._grid = 2.0 ** np.floor(np.log2(self._scale * gram.radius) - _BITS)
 
     def _draw(self, keys: Sequence[bytes]) -> list[Remembered]:
@@ -256,19 +251,12 @@ class _PathAnswers(Answers):
 class _MachineAnswers(Answers):
     """Answers of a mechanism that decides itself when it looks at the private model."""
 
-    def __init__(
-        self,
-        session: Session,
-        model: AskedModel,
-        coefficients: FloatArray,
-        scale: float,
-        state: SecretState | None,
-    ) -> None:
-        super().__init__(session, model, coefficients, scale, state)
-        facts = (self._score, self._kernel, session._source)
-        kind: Any = _MACHINES[type(model.mechanism)]
-        self._machine: PINP | SparseVector = kind(model.mechanism, *facts)
-        start = None if state is None else state.read("start")
+    def _prepare(self) -> None:
+        facts = (self._score, self._kernel, self._session._source)
+        constants = self._model.mechanism
+        kind: Any = _MACHINES[type(constants)]
+        self._machine: PINPMachine | SparseVectorMachine = kind(constants, *facts)
+        start = None if self._state is None else self._state.read("start")
         if start is not None:
             self._load(start)
 

@@ -20,9 +20,9 @@ from ..accounting.composition import compose_epsilon
 from ..accounting.events import Event
 from ..core.errors import PrivacyError
 from ..core.session import Session
+from ..doors import check_door
 from .answers import Answers, answers_of
 from .asked_model import AskedModel, check_interactive
-from .doors import check_door
 from .secret_state import SecretState, damaged
 
 __all__ = ["open_answers", "restore_answers"]

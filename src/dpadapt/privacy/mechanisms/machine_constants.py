@@ -133,7 +133,7 @@ class _Constants(Interactive):
 
 @dataclass(frozen=True)
 class PINPConstants(_Constants):
-    """Constants of :class:`~.machines.PINP`; made by :meth:`paper` or :meth:`calibrated`.
+    """Constants of :class:`~.machines.PINPMachine`; made by :meth:`paper` or :meth:`calibrated`.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class PINPConstants(_Constants):
 
 @dataclass(frozen=True)
 class SparseVectorConstants(_Constants):
-    """Constants of :class:`~.machines.SparseVector`; made by :meth:`calibrated`.
+    """Constants of :class:`~.machines.SparseVectorMachine`; made by :meth:`calibrated`.
 
     Attributes
     ----------

@@ -17,11 +17,11 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
-from ..core.errors import LET_THROUGH, PrivacyError
 from ..core.noise import NoiseSource
+from ..core.quiet import withheld
 from .machine_constants import PINPConstants, SparseVectorConstants
 
-__all__ = ["PINP", "Answer", "SparseVector"]
+__all__ = ["Answer", "PINPMachine", "SparseVectorMachine"]
 
 Score = Callable[[Any], float]
 Kernel = Callable[[Any, Sequence[Any]], FloatArray]
@@ -57,6 +57,10 @@ class _Machine(ABC):
         self._score, self._kernel, self._noise = score, kernel, source
         self._questions: list[Any] = []
         self._coefficients: list[float] = []
+        self._begin()
+
+    def _begin(self) -> None:  # noqa: B027
+        """Draw what is drawn before the first question; nothing by default."""
 
     def __reduce__(self) -> Any:
         raise TypeError("it holds the private model and cannot be pickled; save its state().")
@@ -101,19 +105,7 @@ class _Machine(ABC):
 
     def _private(self, question: Any, most: float) -> float:
         """<w*, phi(z)>, within what its bounds allow; an error tells nothing of it."""
-        value, failure = math.nan, ""
-        try:
-            with np.errstate(all="ignore"):
-                value = float(self._score(question))
-        except LET_THROUGH:
-            raise
-        except BaseException as error:
-            failure = type(error).__name__
-        if failure:  # out here, so that it does not carry the first error along
-            raise PrivacyError(
-                f"the private model could not be asked ({failure}); the reason is withheld, "
-                "because it may depend on private values. Nothing was released."
-            )
+        value = withheld(lambda: float(self._score(question)))
         return min(max(value, -most), most) if math.isfinite(value) else 0.0
 
     @abstractmethod
@@ -160,7 +152,7 @@ class _Machine(ABC):
         """Take over what a kind adds to the state; nothing by default."""
 
 
-class PINP(_Machine):
+class PINPMachine(_Machine):
     """Answers to any number of questions, of which at most B change the public model.
 
     Parameters
@@ -182,7 +174,7 @@ class PINP(_Machine):
     >>> setting = Setting(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
     >>> constants = PINPConstants.calibrated(setting)
     >>> kernel = lambda z, past: np.stack(past) @ z
-    >>> model = PINP(constants, lambda z: truth @ z, kernel, SecureNoise())
+    >>> model = PINPMachine(constants, lambda z: truth @ z, kernel, SecureNoise())
     >>> rng = np.random.default_rng(0)
     >>> for z in rng.normal(size=(500, 2)):
     ...     answer = model.ask(z / np.linalg.norm(z))
@@ -199,8 +191,8 @@ class PINP(_Machine):
         return noisy if abs(noisy - guess) > self.constants.threshold else None
 
 
-class SparseVector(_Machine):
-    """As :class:`PINP`, but deciding and answering with separate noise.
+class SparseVectorMachine(_Machine):
+    """As :class:`PINPMachine`, but deciding and answering with separate noise.
 
     A segment of questions ends with the first one whose noisy |<w* - w_t, phi(z)>|, of sensitivity
     S, is above a noisy threshold: Laplace(2S/e_1) on the threshold, drawn once a segment, and
@@ -214,7 +206,7 @@ class SparseVector(_Machine):
     ----------
     constants : SparseVectorConstants
     score, kernel, source
-        As in :class:`PINP`.
+        As in :class:`PINPMachine`.
 
     Examples
     --------
@@ -224,7 +216,7 @@ class SparseVector(_Machine):
     >>> setting = Setting(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
     >>> constants = SparseVectorConstants.calibrated(setting)
     >>> kernel = lambda z, past: np.stack(past) @ z
-    >>> model = SparseVector(constants, lambda z: truth @ z, kernel, SecureNoise())
+    >>> model = SparseVectorMachine(constants, lambda z: truth @ z, kernel, SecureNoise())
     >>> rng = np.random.default_rng(0)
     >>> for z in rng.normal(size=(500, 2)):
     ...     answer = model.ask(z / np.linalg.norm(z))
@@ -235,14 +227,7 @@ class SparseVector(_Machine):
     kind = "sparse-vector"
     constants_type = SparseVectorConstants
 
-    def __init__(
-        self,
-        constants: SparseVectorConstants,
-        score: Score,
-        kernel: Kernel,
-        source: NoiseSource,
-    ) -> None:
-        super().__init__(constants, score, kernel, source)
+    def _begin(self) -> None:
         self._raised = self._laplace(2)
 
     def _laplace(self, units: float) -> float:

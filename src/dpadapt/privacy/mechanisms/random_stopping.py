@@ -20,6 +20,7 @@ from ..core.errors import PrivacyError
 from ..core.hidden import Hidden
 from ..core.mechanism import Mechanism, Noise
 from ..core.noise import NoiseSource
+from ..doors import check_door
 
 __all__ = ["RandomStopping", "RandomStoppingEvent", "random_runs"]
 
@@ -126,8 +127,6 @@ class RandomStopping(Mechanism):
 
     def check(self, relation: Relation, source: NoiseSource) -> None:
         """What is refused in a plan is refused in a run."""
-        from .doors import check_door
-
         for _, mechanism in self.runs:
             check_door(mechanism)
             if not isinstance(mechanism, Noise):

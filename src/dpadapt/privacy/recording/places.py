@@ -1,7 +1,7 @@
 """The places at which hidden values meet their noise, as a recording wraps them.
 
 Each function gives what stands in for a method while a recording runs: it calls the method, writes
-down what it saw, and hands on the release (:mod:`.recording`).
+down what it saw, and hands on the release (:mod:`.tape`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ..mechanisms.answers import Answers, _PathAnswers
 from ..mechanisms.draws import Drawn, LearnOnDraws
 from ..mechanisms.filtered import FilteredSums
 from ..mechanisms.interactive import Interactive
-from ..mechanisms.machines import PINP, SparseVector
+from ..mechanisms.machines import PINPMachine, SparseVectorMachine
 from ..mechanisms.path import NUGGET, GaussianPath
 from ..mechanisms.purse import GaussianPurse
 from ..statistics.weighted import cap_of
 from ..statistics.weights import mass_of, projected
-from .recording import Recorded, Recording
+from .tape import Recorded, Recording
 
 
 def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, str, Any]]:
@@ -48,7 +48,7 @@ def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, s
     yield _descent, "steps", _gradients(now, _descent.steps)
     yield _PathAnswers, "_draw", _path(now, _PathAnswers._draw)
     yield Answers, "_scores", _scores(now, Answers._scores)
-    for machine in (PINP, SparseVector):
+    for machine in (PINPMachine, SparseVectorMachine):
         yield machine, "_decide", _decision(now, machine._decide)
     for kind in (BinaryResponse, GaussianResponse, BallResponse):
         yield kind, "respond", _respond(now, kind.respond)
@@ -254,7 +254,9 @@ def _path(now: Recording, original: Any) -> Any:
 
 
 def _decision(now: Recording, original: Any) -> Any:
-    def decide(self: PINP | SparseVector, private: float, guess: float) -> float | None:
+    def decide(
+        self: PINPMachine | SparseVectorMachine, private: float, guess: float
+    ) -> float | None:
         """Whether the model changes, and to what, is what comes out."""
         with now.inside():
             released = original(self, private, guess)

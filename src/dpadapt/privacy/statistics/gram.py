@@ -13,6 +13,7 @@ from dpadapt._types import FloatArray
 
 from ... import _validate
 from ..core.cleaning import Cleaning, shrink_factors
+from ..core.hidden import Opaque
 from ..core.quiet import muted
 from ..core.sample import Sample
 from ..core.statistic import Statistic, check_sum
@@ -20,6 +21,8 @@ from ..rows.tables import Table
 from ..rows.total import by_pairs, by_rows, taken
 
 __all__ = ["Gram"]
+
+_PIECE = 1024  # rows that a kernel is asked about at once: what it returns stays small
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +80,10 @@ class Gram(Statistic):
         check_sum(self.label, lambda: self.squared_bound, sample.most_rows)
         return math.inf
 
-    def reduce(self, sample: Sample) -> FloatArray:
-        """Kernel values of all rows, held in memory: n x n numbers."""
+    def reduce(self, sample: Sample) -> Any:
+        """Kernel values of all rows, held in memory once: n x n numbers."""
         blocks = list(sample.rows.long_blocks())
-        return self.table([X for X, _ in blocks], [y for _, y in blocks], sample.progress)
+        return _Held(self.table([X for X, _ in blocks], [y for _, y in blocks], sample.progress))
 
     def table(
         self,
@@ -89,36 +92,40 @@ class Gram(Statistic):
         progress: Callable[[int, int], None] | None = None,
     ) -> FloatArray:
         """Rows [K(x_i, x_j) | K(x_i, z_t) | y_i], without y_i if labels are left out."""
-        sizes = [block.shape[0] for block in blocks]
-        ends = np.cumsum([0, *sizes])
+        pieces = [piece for block in blocks for piece in _cut(block)]
+        ends = np.cumsum([0, *(piece.shape[0] for piece in pieces)])
         n_rows, width = int(ends[-1]), 0 if self.pool is None else self.pool.shape[0]
         labelled = self.labels is not None
         out = np.zeros((n_rows, n_rows + width + labelled))
-        for i, block in enumerate(blocks):
+        for i, piece in enumerate(pieces):
             rows = slice(ends[i], ends[i + 1])
-            for j in range(i + 1):
-                values = self._values(block, blocks[j])
+            for j in range(i):
+                values = self._values(piece, pieces[j])
                 out[rows, ends[j] : ends[j + 1]] = values
                 out[ends[j] : ends[j + 1], rows] = values.T
+            values = self._values(piece, piece)
+            out[rows, rows] = (values + values.T) / 2
             if width:
-                out[rows, n_rows : n_rows + width] = self._values(block, self.pool)
+                out[rows, n_rows : n_rows + width] = self._values(piece, self.pool)
             if progress is not None:
                 progress(int(ends[i + 1]), n_rows)
         self._scale(out, n_rows, width)
         if self.labels is not None:
-            for i, given in enumerate(labels):
-                _, clean = self.labels(np.zeros((sizes[i], 0)), given)
-                out[ends[i] : ends[i + 1], -1] = 0.0 if clean is None else clean
+            cleaned = [self._labels(*each) for each in zip(blocks, labels, strict=True)]
+            out[:, -1] = np.concatenate(cleaned) if cleaned else 0.0
         return out
 
+    def _labels(self, block: Table, given: FloatArray | None) -> FloatArray:
+        assert self.labels is not None
+        _, clean = self.labels(np.zeros((block.shape[0], 0)), given)
+        return np.zeros(block.shape[0]) if clean is None else clean
+
     def _scale(self, out: FloatArray, n_rows: int, width: int) -> None:
+        """K(x, y) times s(x) s(y): a product of two that is rounded once, so that it commutes."""
         own = _factors(np.diagonal(out[:, :n_rows]), self.squared_bound)
-        out *= own[:, None]
-        out[:, :n_rows] *= own
-        if width:
-            out[:, n_rows : n_rows + width] *= self.factors(self.pool)
-        square = out[:, :n_rows]
-        square[...] = (square + square.T) / 2
+        both = np.append(own, self.factors(self.pool)) if width else own
+        for row, factor in zip(out, own, strict=True):
+            row[: n_rows + width] *= factor * both
 
     def factors(self, A: Table) -> FloatArray:
         """s(x) of rows or points, by the public rule."""
@@ -151,11 +158,29 @@ class Gram(Statistic):
             return np.asarray(by_pairs(kernel, A, B, A.shape[0], B.shape[0]))
 
 
+class _Held(Opaque):
+    """Finite values that are too many to copy: nobody else has them, nobody can change them."""
+
+    def __init__(self, values: FloatArray) -> None:
+        values.flags.writeable = False
+        self._values, self.shape = values, values.shape
+
+    def view(self) -> FloatArray:
+        """As :meth:`Session.derive` hands it to a function."""
+        return self._values.view()
+
+
 def _checked(values: Any, shape: tuple[int, int]) -> FloatArray:
     array = np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
     if array.shape != shape:
         raise ValueError("the kernel must return one value for each pair of rows.")
-    return np.nan_to_num(array, nan=0.0, posinf=0.0, neginf=0.0)
+    known = np.isfinite(array)
+    return array if known.all() else np.where(known, array, 0.0)
+
+
+def _cut(block: Table) -> list[Table]:
+    """Pieces of one block, cut at places that depend on its size alone."""
+    return [block[at : at + _PIECE] for at in range(0, block.shape[0], _PIECE)]
 
 
 def _factors(squares: FloatArray, bound: float) -> FloatArray:

@@ -24,20 +24,22 @@ Array = npt.NDArray[np.float64]
 
 def softmax(scores: Array) -> Array:
     """Probabilities, row by row."""
-    # column by column: numpy is slow at the maximum of many short rows
-    chances = np.exp(scores - reduce(np.maximum, scores.T)[:, None])
-    chances /= np.einsum("ij->i", chances)[:, None]
+    # column by column: numpy is slow at the maximum, and at the sum, of many short rows
+    chances = scores - reduce(np.maximum, scores.T)[:, None]
+    np.exp(chances, out=chances)
+    chances /= reduce(np.add, chances.T)[:, None]
     return chances
 
 
 def errors(scores: Array, offsets: Array | None, targets: Array) -> Array:
-    """Derivative of the loss in the scores: regression where there is no offset."""
-    return scores - targets if offsets is None else softmax(offsets + scores) - targets
+    """Derivative of the loss in the scores, in their place: regression where there is no offset."""
+    found = scores if offsets is None else softmax(offsets + scores)
+    return np.subtract(found, targets, out=found)
 
 
 def clipped(error: Array, lengths: Array, clip: float) -> Array:
     """Errors shrunk so that (length of the row) x (length of the error) is at most the clip."""
-    size = np.sqrt(np.einsum("ij,ij->i", error, error)) * lengths
+    size = np.sqrt(reduce(np.add, (error * error).T)) * lengths
     return np.asarray(error * shrink_factors(size, clip)[:, None])
 
 
