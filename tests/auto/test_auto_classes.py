@@ -198,8 +198,8 @@ def test_the_rehearsal_is_what_a_step_does_without_a_shift(classes):
     by_chance, usual = rehearsal.by_chance(400, scale)
     assert 0.6 * energy < by_chance < 1.6 * energy
     assert usual == pytest.approx(slope, abs=0.03)
-    alone, _ = rehearsal.by_chance(10**6, scale)
-    assert alone < by_chance, "few rows make a move longer, too"
+    few, many = (rehearsal.by_chance(n, scale=0.0)[0] for n in (400, 10**6))
+    assert few > many, "few rows make a move longer, too"
 
 
 def test_energy_knows_only_what_moves_classes_apart():
@@ -211,7 +211,7 @@ def test_energy_knows_only_what_moves_classes_apart():
     assert rehearsal.energy(np.outer(np.ones(width), [0.0, 1.0])) > 0.0
 
 
-@pytest.mark.parametrize("n", [200, 1000, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [200, 1000, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_shares_of_the_looks_and_the_descent_add_up(n):
     (X, y), (T, t) = rows(60, 0), rows(n, 1)
     with taped() as tape:
