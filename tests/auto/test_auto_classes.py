@@ -7,16 +7,19 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from dpadapt import AdaMixClassifier, AutoClassifier, Private
+from dpadapt import AdaMixClassifier, AutoClassifier, PrivacyError, Private
 from dpadapt.audit import replay
-from dpadapt.auto.classification_noise import Rehearsal
+from dpadapt.auto.classification_noise import centred, slopes
+from dpadapt.auto.classification_prior import Found, chance_of_shift
 from dpadapt.auto.classification_queries import ErrorRate
 from dpadapt.auto.classification_step import _prepared
 from dpadapt.auto.classification_weights import weights_of_classes
+from dpadapt.auto.descent import Looks, descend
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Cleaning
-from dpadapt.reweighting.known_noise_course import PublicProblem, choose_course
+from dpadapt.reweighting.known_noise_course import choose_course
 from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
+from dpadapt.testing.tape import taped
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 
@@ -172,26 +175,99 @@ def test_a_count_of_errors_takes_any_scores_and_labels():
     assert query.block(wild, np.array([1.0, -1.0, 0.0])) == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [2, 5])
-def test_rehearsed_noise_is_what_noise_leaves(classes):
-    """Of a confident model, where the formula of uniform probabilities is far below it."""
-    X, y = rows(1500, 0, classes)
-    given = LogisticRegression(C=1e3).fit(X, y)
-    slopes = np.vstack([given.coef_.T, given.intercept_])
-    model = 3 * (np.hstack([-slopes / 2, slopes / 2]) if classes == 2 else slopes)
-    problem = PublicProblem(X, y, model)
-    course = choose_course(problem, 2000, 0.1)
-    rehearsal, scale = Rehearsal(problem, course), 2 * course.clip * course.steps**0.5 / 200
-    noise = rehearsal.noise(scale)
-    rng, plain = np.random.default_rng(9), rehearsal._descent(0.0, None)
-    true = np.mean([rehearsal.energy(rehearsal._descent(scale, rng) - plain) for _ in range(8)])
-    formula = (classes - 1) * course.noise * scale**2
-    assert 0.7 * true < noise < 2 * true
-    assert true > 1.2 * formula
-    assert rehearsal.kept(np.zeros((4, classes)), noise) == 0.0
-    assert rehearsal.kept(np.full((4, classes), 9.0), noise) == 0.0  # no class moved
-    far = np.outer(np.ones(4), np.arange(classes)) * 100
-    assert rehearsal.kept(far, noise) == 1.0
+def test_the_rehearsal_is_what_a_step_does_without_a_shift(classes):
+    """With noise and 400 other rows of the same people: how long a move is, and how steep."""
+    X, y = rows(1500, 0, classes, noise=0.5)
+    facts = AutoClassifier(**BUDGET, experts=["linear"]).public_facts(X, y)
+    course = choose_course(facts.problem(100.0), 400, 0.5)
+    rehearsal, shape = facts.rehearsal(course), (len(course.geometry.mean) + 1, classes)
+    prepared, found = _prepared(facts, course.geometry, shape), []
+    for seed in range(6):
+        T, t = rows(400, seed + 1, classes, noise=0.5)
+        private = Private(T, t).encode(list(range(classes)))
+        with private.open(**{**BUDGET, "epsilon": 2.0, "random_state": seed}) as session:
+            looks = Looks.open(session)
+            given = (course.clip, course.horizon, course.steps, 1.0)
+            move = centred(descend(looks, prepared, shape, *given))
+        energy, (Z, _) = rehearsal.energy(move), prepared(T - X.mean(axis=0), t)
+        each = slopes(Z[:, : shape[0]] @ move, Z[:, shape[0] : -1], t, energy)
+        found.append((energy, np.clip(each, -1, 1).mean()))
+    energy, slope = np.mean(found, axis=0)
+    scale = 2 * course.clip / looks.precision * course.steps**0.5
+    by_chance, usual = rehearsal.by_chance(400, scale)
+    assert 0.6 * energy < by_chance < 1.6 * energy
+    assert usual == pytest.approx(slope, abs=0.03)
+    few, many = (rehearsal.by_chance(n, scale=0.0)[0] for n in (400, 10**6))
+    assert few > many, "few rows make a move longer, too"
+
+
+def test_energy_knows_only_what_moves_classes_apart():
+    X, y = rows(300, 0)
+    facts = AutoClassifier(**BUDGET, experts=["linear"]).public_facts(X, y)
+    rehearsal = facts.rehearsal(choose_course(facts.problem(100.0), 400, 0.5))
+    width = len(rehearsal.course.geometry.mean) + 1
+    assert rehearsal.energy(np.full((width, 2), 9.0)) == 0.0
+    assert rehearsal.energy(np.outer(np.ones(width), [0.0, 1.0])) > 0.0
+
+
+@pytest.mark.parametrize("n", [200, 1000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_shares_of_the_looks_and_the_descent_add_up(n):
+    (X, y), (T, t) = rows(60, 0), rows(n, 1)
+    with taped() as tape:
+        try:
+            model = AutoClassifier(**BUDGET, experts=["linear"]).fit(X, y, private=Private(T, t))
+        except PrivacyError as error:
+            pytest.fail(f"a fit asked for more than its purse holds: {error}")
+    (event,) = model.guarantee_.events
+    draws = [draw for draw in tape if draw.mechanism == "add_gaussian"]
+    spent = [(1 / n / draw.scale * event.scale) ** 2 for draw in draws]  # in sensitivities of 1/n
+    back = 4 * spent.pop() if "look back" in " ".join(model.explain_) else 0.0
+    assert (back > 0) == (n > 200), "a look that cannot tell is not paid"
+    assert back <= 0.1 + 1e-4
+    steps, share = spent[1:], 1 - spent[0] - back
+    assert np.ptp(steps) < 1e-9
+    clips = np.sqrt(share / sum(steps)) / 2
+    assert np.isclose(clips, (0.25, 0.35, 0.5, 0.7, 1.0, 1.5), rtol=1e-4).any()
+
+
+# what is kept
+
+
+def chance(wrong=0.2, length=1.0, slope=None, noise=0.02):
+    given = None if slope is None else Found(slope, noise, usual=0.05)
+    return chance_of_shift(Found(wrong, 0.03, usual=0.2), length, given)
+
+
+def test_each_finding_alone_tells_a_shift():
+    assert chance() < 0.05
+    assert chance(wrong=0.4) > 0.95
+    assert chance(length=4.0) > 0.9
+    assert chance(slope=0.2) > 0.9
+    assert chance(slope=0.05) < 0.02
+
+
+def test_a_finding_that_is_larger_is_never_taken_for_less_of_a_shift():
+    for name, values in {
+        "wrong": np.linspace(0, 1, 30),
+        "length": np.geomspace(1e-3, 1e9, 30),
+        "slope": np.linspace(-1, 1, 30),
+    }.items():
+        found = [chance(**{name: float(value)}) for value in values]
+        assert np.diff(found).min() > -1e-12, name
+        assert 0 <= found[0] <= found[-1] <= 1
+
+
+def test_noise_tells_nothing():
+    blind = chance(slope=0.5, noise=1e6)
+    assert blind == pytest.approx(chance(), rel=1e-6)
+
+
+@pytest.mark.parametrize("expected", [0.0, 0.95])
+def test_models_that_are_always_right_or_hardly_ever(expected):
+    for wrong in (-9.0, 0.0, 1.0, 9.0):
+        assert 0 <= chance_of_shift(Found(wrong, 0.1, usual=expected), 0.0) <= 1
 
 
 @pytest.mark.parametrize("public", [100, pytest.param(400, marks=pytest.mark.slow)])

@@ -201,7 +201,8 @@ def excess(kind, epsilon, n, change):
 @pytest.mark.parametrize("kind", SLOW_CLASSES)
 @pytest.mark.parametrize("epsilon", [0.25, pytest.param(1.0, marks=pytest.mark.slow)])
 def test_without_a_shift_it_does_little_harm(kind, epsilon):
-    assert excess(kind, epsilon, 500, lambda X, y: (X, y)) < 0.03
+    most = 0.01 if kind is AutoClassifier else 0.03
+    assert excess(kind, epsilon, 500, lambda X, y: (X, y)) < most
 
 
 def noisy_labels(y, share):
@@ -210,8 +211,9 @@ def noisy_labels(y, share):
     return np.where(turned, ~y, y)
 
 
-@pytest.mark.parametrize(("change", "kept"), [(0.0, False), (0.5, True)])
-def test_where_there_is_little_to_gain_a_move_must_mend_rows(change, kept):
+@pytest.mark.parametrize(("change", "moved"), [(0.0, False), (0.5, True)])
+def test_where_there_is_little_to_gain_only_what_mends_rows_is_moved(change, moved):
+    """Private labels are far less noisy than public ones: more certainty, and no other class."""
     rng = np.random.default_rng(0)
     X, T = (
         np.column_stack([rng.choice([-1.0, 0.05, 1.0], 2000, p=[0.4, 0.1, 0.5]), wild])
@@ -219,30 +221,22 @@ def test_where_there_is_little_to_gain_a_move_must_mend_rows(change, kept):
     )
     y, t = noisy_labels(X[:, 0] > 0, 0.35), noisy_labels(T[:, 0] > change, 0.05)
     model = both(X, y, T, t, AutoClassifier, epsilon=4.0, experts=["linear"])
-    told = " ".join(model.explain_)
-    assert "far less than expected" in told
-    assert "Release 'check' took 5% of the budget" in told
-    assert ("move is kept" in told) == kept
-    assert np.any(model.predict(T) != model.public_model_.predict(T)) == kept
+    assert np.any(model.predict(T) != model.public_model_.predict(T)) == moved
+    assert model.score(T, t) > np.mean(model.public_model_.predict(T) == t) + 0.05 * moved - 1e-9
 
 
-def test_where_there_is_little_to_gain_and_too_few_rows_to_tell_it_is_the_start():
-    (X, y), (T, t) = numbers(300, 0), numbers(300, 1)
-    y = noisy_labels(y > 0, 0.35)
-    model = both(X, y, T, t > 0, AutoClassifier, epsilon=1.0, experts=["linear"])
-    assert "too few rows to tell, so the start is taken" in model.explain_[-1]
-    np.testing.assert_array_equal(model.predict(T), model.public_model_.predict(T))
+def test_with_too_few_rows_to_tell_there_is_no_look_back_and_little_harm():
+    (X, y), (T, t), (U, u) = numbers(300, 0), numbers(100, 1), numbers(5000, 2)
+    model = both(X, y > 0, T, t > 0, AutoClassifier, epsilon=1.0, experts=["linear"])
+    assert "look back" not in " ".join(model.explain_)
+    assert model.score(U, u > 0) > np.mean(model.public_model_.predict(U) == (u > 0)) - 0.01
 
 
-def test_a_model_that_is_wrong_far_more_than_expected_is_left_boldly():
+def test_a_model_that_is_wrong_far_more_than_expected_is_left():
     (X, y), (T, t) = numbers(300, 0), numbers(500, 1)
-    told = [
-        both(X, y > 0, T, marks, AutoClassifier, experts=["linear"]).explain_
-        for marks in (t > 0, t <= 0)
-    ]
-    assert "as expected" in " ".join(told[0])
-    assert "far more than expected" in " ".join(told[1])
-    assert "100% of it is kept" in told[1][-1]
+    model = both(X, y > 0, T, t <= 0, AutoClassifier, experts=["linear"])
+    assert "the chance of a shift is 100%" in model.explain_[-1]
+    assert model.score(T, t <= 0) > 0.6 > np.mean(model.public_model_.predict(T) == (t <= 0))
 
 
 HOSTILE = {
@@ -264,9 +258,10 @@ def test_hostile_shifts_do_no_harm(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["flipped labels", "ten times the scale", "other labels"])
+@pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_shifts_of_classes_do_no_harm(name):
-    assert excess(AutoClassifier, 1.0, 500, HOSTILE[name]) < 0.03
+    most = 0.02 if name == "disjoint supports" else 0.01
+    assert excess(AutoClassifier, 1.0, 500, HOSTILE[name]) < most
 
 
 def test_a_column_that_is_constant_in_public_rows_is_left_out_and_told():

@@ -186,8 +186,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         experts = tuple(fit_expert(kind, problem.X, codes, k) for kind in kinds)
         low, high = problem.X.min(axis=0), problem.X.max(axis=0)
         model = PublicModel(experts, weights, low, high, None, problem.reader, problem.names)
-        wrong = np.einsum("nij,i->nj", plain, weights).argmax(axis=1) != codes
-        return ClassFacts(model, problem.X, codes, usual, unlike, float(wrong.mean()))
+        return ClassFacts(model, problem.X, codes, usual, unlike, plain)
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
         if isinstance(facts, FewFacts):

@@ -1,16 +1,19 @@
-r"""The private step of classification: one look, then one descent on [logits of experts, columns].
+r"""The private step of classification: a look, a descent, and a look back.
 
-The logits of the experts have 60 % of the features' variance: a short horizon (few rows, little
-budget) can only move along them, a long one reaches all columns. So the planned horizon *is* the
-choice between few directions and many, and nothing private is spent on choosing.
+The descent is on [logits of experts, columns]. The logits have 60 % of the features' variance: a
+short horizon (few rows, little budget) can only move along them, a long one reaches all columns. So
+the planned horizon *is* the choice between few directions and many, and nothing private is spent on
+choosing.
 
-*The look*: how often the public model is wrong on private rows, for 0.5 to 10 % of the budget. What
-to expect without a shift is known from public rows that its experts had not seen. Where it is wrong
-far more often there is much to gain and noise hardly hurts: the plan guesses a large shift, and the
-whole move is kept. Elsewhere the guess is small, and only that part of the move is kept which is
-more than noise, the noise being rehearsed on public rows (:mod:`.classification_noise`). Where it
-is wrong far less often there is little to gain: a second look, if there are rows enough for one,
-must find that the move mends more rows than it spoils.
+*The look*: how often the public model is wrong on private rows, for 0.5 to 20 % of the budget. What
+to expect without a shift is known from public rows that its experts had not seen.
+
+*The look back*: how fast the log-loss of private rows falls along the move, for 0.5 to 10 % of the
+budget. Noise makes a move longer, but no row's loss falls along noise.
+
+*What is kept*: the step is rehearsed on public rows (:mod:`.classification_noise`), which shows how
+long and how steep a move is that chance and noise make. The posterior chance of a shift, from both
+looks and the length of the move, is the part of it that is kept (:mod:`.classification_prior`).
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt.privacy import Cleaning, Session, shrink_factors
+from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.known_noise_course import PublicProblem, choose_course
+from dpadapt.reweighting.known_noise_course import Course, PublicProblem, choose_course
 
-from .classification_noise import Rehearsal, centred
+from .classification_noise import Rehearsal, centred, coordinates, slopes
+from .classification_prior import Found, chance_of_shift
 from .classification_queries import ErrorRate
 from .descent import Looks, descend
 from .public_model import PublicModel
@@ -40,10 +44,10 @@ _LEVEL = 0.4  # constant of the geometry, and share of the guessed shift that is
 _WIDE = (1.0, 1.5)  # further clips; the last one cuts nothing
 _STEADY = 300.0  # n mu at which the guess of the shift has doubled
 _MOST_VARIANCE = 16.0  # of logits
-_LOOK, _MOST_LOOK, _LEAST_LOOK = 0.03, 0.1, 0.005  # noise of the look, and bounds of its share
-_MUCH = 1.5  # standard deviations of its noise by which an error must differ from the expected
-_EASY = 0.6  # of the expected error: below, there is little to gain
-_CHECK, _TELLING = 0.05, 0.2  # share of a look back; its noise, in error rates, at most
+_LOOK, _MOST_LOOK = 0.03, 0.2  # noise of the look, and its share at most
+_BACK, _MOST_BACK = 0.015, 0.1  # of the look back
+_BLIND = 0.12  # noise with which it can tell nothing
+_LEAST = 0.005  # share of a look
 _FAR = 1e6  # in largest public norms: only so that nothing overflows
 
 
@@ -88,14 +92,7 @@ class Scores:
         scores = np.asarray(features @ self.coefficients[:-1] + self.coefficients[-1])
         if self.move is None:
             return scores
-        return np.asarray(scores + _coordinates(self.geometry, features)[0] @ self.move)
-
-
-def _coordinates(geometry: Any, features: Array) -> tuple[Array, Array]:
-    """Coordinates of the private step, shrunk to a length of 1 at most, and their lengths."""
-    Z = geometry.features(features)
-    lengths = np.linalg.norm(Z, axis=1)
-    return Z * shrink_factors(lengths, 1.0)[:, None], np.minimum(lengths, 1.0)
+        return np.asarray(scores + coordinates(self.geometry, features)[0] @ self.move)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +108,8 @@ class ClassFacts:
     logits : ndarray of shape (m, K, k)
     unlike : float
         How much harder public sub-populations are than blocks of public rows, from 1 to 2.
-    error : float
-        Error rate of the stack on blocks of public rows that its experts had not seen: what is to
-        be expected of it on private rows if nothing has shifted.
+    plain : ndarray of shape (m, K, k)
+        Logits from blocks of public rows: what private rows have if nothing has shifted.
 
     Examples
     --------
@@ -130,7 +126,7 @@ class ClassFacts:
     codes: Any
     logits: Array
     unlike: float
-    error: float
+    plain: Array
 
     @cached_property
     def start(self) -> Scores:
@@ -148,11 +144,21 @@ class ClassFacts:
         coefficients[:width] = np.kron(self.model.weights[:, None] / logit_scale, each)
         return Scores(logit_scale, column_scale, coefficients)
 
-    def problem(self, bold: float) -> _Problem:
-        """What the plan needs to know; ``bold`` is n mu if the shift is large, and 0 else."""
-        guess = self.unlike * (1 + min(1.0, bold / _STEADY))
+    @cached_property
+    def error(self) -> float:
+        """Error rate of the stack without a shift."""
+        return float(np.mean(self.model.stacked(self.plain).argmax(axis=1) != self.codes))
+
+    def problem(self, precision: float) -> _Problem:
+        """What the plan needs to know, at n mu."""
+        guess = self.unlike * (1 + min(1.0, precision / _STEADY))
         features = self.start.features(self.rows, self.logits)
         return _Problem(features, self.codes, self.start.coefficients, guess)
+
+    def rehearsal(self, course: Course) -> Rehearsal:
+        """What a course does without a shift."""
+        features = self.start.features(self.rows, self.plain)
+        return Rehearsal(course, features, self.model.stacked(self.plain), self.codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,101 +197,57 @@ def adapt_classes(facts: ClassFacts, session: Session) -> tuple[Scores, tuple[st
     ((4, 2), 1.0)
     """
     looks, start = Looks.open(session), facts.start
-    found = _look(looks, facts)
-    checked = found.easy and 2 / (looks.precision * math.sqrt(_CHECK)) < _TELLING * found.least
-    problem = facts.problem(looks.precision if found.hard else 0.0)
-    chosen = choose_course(problem, session.n_rows, 1 / looks.purse.scale)
+    paid = float(np.clip((1 / (_LOOK * looks.precision)) ** 2, _LEAST, _MOST_LOOK))
+    back = float(np.clip((2 / (_BACK * looks.precision)) ** 2, _LEAST, _MOST_BACK))
+    if 2 / (looks.precision * math.sqrt(back)) > _BLIND:
+        back = 0.0
+    share = 1 - paid - back
+    (rate,), sd = looks.at(ErrorRate(_scored(facts), 0, facts.logits.shape[2]), paid)
+    wrong = Found(float(rate), sd, facts.error)
+    problem = facts.problem(looks.precision)
+    chosen = choose_course(problem, session.n_rows, math.sqrt(share) / looks.purse.scale)
     shape = (len(chosen.geometry.mean) + 1, start.coefficients.shape[1])
     rows = _prepared(facts, chosen.geometry, shape)
-    share = 1 - found.paid - (_CHECK if checked else 0.0)
     move = centred(
         descend(looks, rows, shape, chosen.clip, chosen.horizon, chosen.steps, share=share)
     )
-    rehearsal = Rehearsal(problem, chosen)
-    noise = rehearsal.noise(2 * chosen.clip / looks.precision * math.sqrt(chosen.steps / share))
-    kept = 1.0 if found.hard else rehearsal.kept(move, noise)
+    rehearsal = facts.rehearsal(chosen)
+    scale = 2 * chosen.clip / looks.precision * math.sqrt(chosen.steps / share)
+    energy = rehearsal.energy(move)
+    by_chance, usual = rehearsal.by_chance(session.n_rows, scale)
     told = [
-        *found.sentences,
+        f"On public rows that its experts had not seen, the public model is wrong on "
+        f"{wrong.usual:.1%}.",
+        f"Release 'look' took {paid:.1%} of the budget: on private rows it is wrong on "
+        f"{min(max(wrong.value, 0.0), 1.0):.1%} (noise {wrong.noise:.1%}).",
         f"Release 'descent' took {share:.1%} of the budget: {chosen.steps} noisy steps to the "
-        f"horizon {chosen.horizon:g}. The move has an energy of {rehearsal.energy(move):.3g}, "
-        f"noise alone makes {noise:.3g}; {kept:.0%} of it is kept.",
+        f"horizon {chosen.horizon:g}. The move has an energy of {energy:.3g}; without a shift it "
+        f"has {by_chance:.3g}.",
     ]
-    if checked and kept > 0:
-        (gain,), sd = looks.at(MeanNumber(rows, _gain(kept * move), -1.0, 1.0, "check"), _CHECK)
-        kept = kept if gain > sd else 0.0
+    slope = None
+    if back:
+        (fall,), sd = looks.at(MeanNumber(rows, _slope(move, energy), -1.0, 1.0, "slope"), back)
+        slope = Found(float(fall), sd, usual)
         told.append(
-            f"Release 'check' took {_CHECK:.0%} of the budget: the error rate fell by {gain:.3f} "
-            f"(noise {sd:.3f}), so the {'move is kept' if kept else 'start is taken'}."
+            f"Release 'look back' took {back:.1%} of the budget: the slope of the log-loss along "
+            f"it is {slope.value:.3f} (noise {sd:.3f}); without a shift it is {usual:.3f}."
         )
-    elif found.easy:
-        kept = 0.0
-        told.append("There is little to gain and too few rows to tell, so the start is taken.")
-    if not kept:
-        return start, tuple(told)
-    heat = _heat(kept**2 * noise, shape[1])
+    kept = chance_of_shift(wrong, energy / max(by_chance, 1e-300), slope)
+    told.append(f"So the chance of a shift is {kept:.0%}, and as much of the move is kept.")
+    heat = _heat(kept**2 * by_chance, shape[1])
     cooler = replace(start, coefficients=start.coefficients / heat)
     return replace(cooler, geometry=chosen.geometry, move=kept / heat * move), tuple(told)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """How often the public model is wrong: expected without a shift, and found."""
-
-    expected: float
-    wrong: float
-    noise: float
-    paid: float
-
-    @property
-    def hard(self) -> bool:
-        """Far more often than expected: there is much to gain, and noise hardly hurts."""
-        return self.wrong - self.expected > _MUCH * self.noise
-
-    @property
-    def easy(self) -> bool:
-        """Far less often than expected: there is little to gain, and noise hurts."""
-        below = self.expected - self.wrong > _MUCH * self.noise
-        return below and self.least < _EASY * self.expected
-
-    @property
-    def least(self) -> float:
-        """The error rate that was found, as one."""
-        return min(max(self.wrong, 0.0), 1.0)
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What was expected, what was found, what follows."""
-        follows = "as expected: what is no more than noise will be given back"
-        if self.hard:
-            follows = "far more than expected: the shift is large, and the whole move is kept"
-        elif self.easy:
-            follows = "far less than expected: only a move that mends rows is kept"
-        return (
-            f"On public rows that its experts had not seen, the public model is wrong on "
-            f"{self.expected:.1%}.",
-            f"Release 'look' took {self.paid:.1%} of the budget: on private rows it is wrong on "
-            f"{self.least:.1%} (noise {self.noise:.1%}), which is {follows}.",
-        )
-
-
-def _look(looks: Looks, facts: ClassFacts) -> _Found:
-    """Look at how often the public model is wrong on private rows."""
-    paid = float(np.clip((1 / (_LOOK * looks.precision)) ** 2, _LEAST_LOOK, _MOST_LOOK))
-    (wrong,), sd = looks.at(ErrorRate(_scored(facts), 0, facts.logits.shape[2]), paid)
-    return _Found(facts.error, float(wrong), sd, paid)
-
-
-def _gain(move: Array) -> Any:
-    """Whether a move mends a row (1), spoils it (-1) or neither; 0 for a row of no class."""
+def _slope(move: Array, energy: float) -> Any:
+    """How fast the log-loss of a prepared row falls along a move."""
     features, outputs = move.shape
 
-    def gain(X: Array, y: Array) -> Array:
-        before = X[:, features : features + outputs]
-        after = before + X[:, :features] @ move
-        right = [each.argmax(axis=1) == y for each in (before, after)]
-        return np.asarray((right[1].astype(float) - right[0]) * (y >= 0))
+    def slope(X: Array, y: Array) -> Array:
+        offsets = X[:, features : features + outputs]
+        return slopes(X[:, :features] @ move, offsets, y, energy)
 
-    return gain
+    return slope
 
 
 def _heat(noise: float, classes: int) -> float:
@@ -325,7 +287,7 @@ def _prepared(facts: ClassFacts, geometry: Any, shape: tuple[int, int]) -> Prepa
         rows = model.rows(X + center)
         logits = model.scores(rows)
         out = np.empty((len(X), features + outputs + 1), order="F")
-        out[:, :features], out[:, -1] = _coordinates(geometry, start.features(rows, logits))
+        out[:, :features], out[:, -1] = coordinates(geometry, start.features(rows, logits))
         out[:, features:-1] = start(rows, logits)
         return out, y
 
