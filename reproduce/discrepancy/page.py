@@ -82,11 +82,11 @@ PAPER = Paper(
             "Where one noisy matrix must lose",
             "Not in the paper. Its data with more columns d, m = 500, small n epsilon. Frank-Wolfe "
             "is the tight one with its own mu and K. By the bounds the matrix should lose where d "
-            "is above about (n epsilon)^(4/3), the vertical line. Ten runs for each point up to "
+            "is above about (n epsilon)^(4/3), the vertical line. Up to ten runs for a point up to "
             "d = 200 (three for the last setting), fewer beyond, where a step costs d^3 (a single "
             "run, which shows nothing by itself, at d = 2000). The weights for the noisy matrix "
-            "get at most 40 passes; at n epsilon = 1000 and d from 200 on these do not suffice, so "
-            "that part of what is seen there is the cap and not the noise.",
+            "get at most 100 passes; at n epsilon = 1000 and d from 200 on these may not suffice, "
+            "so that part of what is seen there is the cap and not the noise.",
             run_crossover,
             partial(summarise, keys=["n", "epsilon", "d", "method"], column="discrepancy"),
             draw_crossover,
