@@ -19,7 +19,8 @@ VERDICTS: Mapping[str, str] = {
     ),
     "6": (
         "holds in part: a random subspace leaves out more on 6 of 6 data sets, but at least "
-        "twice as much on 0 of 6 by row and on 3 of 6 by sum."
+        "twice as much on 0 of 6 by row and on 3 of 6 by sum. One draw; the same numbers of "
+        "data sets in three of an earlier version of the code."
     ),
     "7": (
         "holds in part: with the paper's penalty 90 and 95 have the least mean error over data "
