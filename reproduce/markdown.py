@@ -5,8 +5,14 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from .page import Experiment, Paper
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["write_markdown"]
 
@@ -80,12 +86,25 @@ def _section(experiment: Experiment, out: Path, path: Path) -> list[str]:
     summary = experiment.summarise(table)
     return [
         *lines,
+        *_draws(table),
         *(f"- {sentence}" for sentence in experiment.findings(table)),
         "",
         f"![{experiment.title}]({picture})",
         "",
         *_table(list(summary.columns), summary.astype(str).to_numpy().tolist()),
     ]
+
+
+def _draws(table: pd.DataFrame) -> list[str]:
+    """How many draws of data and noise a setting has, if the table tells them apart."""
+    for name in ("repeat", "seed"):
+        if name in table:
+            settings = [each for each in ("dataset", "setting", "d", "n") if each in table]
+            counts = (table.groupby(settings) if settings else table)[name].agg("nunique")
+            least, most = np.min(counts), np.max(counts)
+            told = f"{most}" if least == most else f"{least} to {most}"
+            return [f"Draws of data and noise: {told}.", ""]
+    return []
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

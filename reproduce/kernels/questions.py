@@ -182,14 +182,15 @@ def draw_questions(table: pd.DataFrame) -> Figure:
     titles = ("noise of an answer (PINP and sparse vector: threshold)", "measured error")
     for axes, value, title in zip(grid.flat, ("noise", "error"), titles, strict=True):
         for method in _methods(table):
-            part = table[(table["method"] == method)].dropna(subset=value)
-            curve(axes, part, "questions", value, method)
+            means = table[table["method"] == method].groupby("questions")[value].mean().dropna()
+            curve(axes, means.reset_index(), "questions", value, method)
         axes.set(xscale="log", yscale="log", xlabel="number of questions")
         axes.axhline(table["score"].mean(), color="#999999", lw=1, ls="--", zorder=0,
                      label="root mean square of the scores themselves")  # fmt: skip
         axes.set_ylabel("in units of the score")
         set_title(axes, title)
-    finish(figure, grid, "Not in the paper: made-up rows, n = 4,000, ε = 1, δ = 10⁻⁶.", columns=3)
+    note = "Not in the paper: made-up rows, n = 4,000, ε = 1, δ = 10⁻⁶. Means; spreads: the table."
+    finish(figure, grid, note, columns=3)
     return figure
 
 

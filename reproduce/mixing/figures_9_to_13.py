@@ -223,7 +223,8 @@ def _attacks(axes: Axes, attacks: pd.DataFrame) -> None:
     percent_axis(axes, [*budgets, right], "area under the attack's ROC curve")
     axes.set_xticks([*budgets, right], [*(f"{each:g}" for each in budgets), "no\nprivacy"])
     axes.set_xlabel("ε")
-    axes.text(grid[-1], 0.5, "guessing", fontsize=8, color=GREY, va="top", ha="right")
+    axes.annotate("guessing", (grid[-1], 0.5), (0, -4), textcoords="offset points",
+                  fontsize=8, color=GREY, va="top", ha="right")  # fmt: skip
 
 
 def curve_findings(table: pd.DataFrame) -> list[str]:

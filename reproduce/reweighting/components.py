@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpadapt import Private, ReweightingRegressor
+from dpadapt.report.figures import GREY, set_title
+from reproduce.page import finish, panels
 from reproduce.runs import Options, run_cells
 
 from .data import load_gas_and_kind
@@ -146,23 +148,22 @@ def draw_components(table: pd.DataFrame) -> Figure:
     >>> len(draw_components(pd.DataFrame(rows)).axes)
     1
     """
-    from matplotlib.figure import Figure as NewFigure
-
     units = list(dict.fromkeys(table.unit))
-    figure = NewFigure(figsize=(4.6 * len(units), 3.8), layout="constrained")
-    panels = figure.subplots(1, len(units), sharey=True, squeeze=False)[0]
-    for axes, unit in zip(panels, units, strict=True):
+    figure, grid = panels(5.2 * len(units), 4.4, 1, len(units))
+    for axes, unit in zip(grid.flat, units, strict=True):
         for method, cell in table[table.unit == unit].groupby("method", sort=False):
             by = cell.groupby("epsilon").error
-            style = {"color": "0.5", "linestyle": "--"} if method == "public only" else {}
-            axes.errorbar(
-                by.mean().index, by.mean(), by.std(), label=method, marker="o", capsize=3, **style
-            )
-        axes.set(xscale="log", yscale="log", xlabel="epsilon (delta 1e-6)", title=unit)
+            style = {"color": GREY, "linestyle": "--"} if method == "public only" else {}
+            bars = by.std().fillna(0)
+            axes.errorbar(by.mean().index, by.mean(), bars, label=method, marker="o", capsize=3,
+                          **style)  # fmt: skip
+        axes.set(xscale="log", yscale="log", xlabel="ε")
         axes.set_xticks(list(_EPSILONS), [f"{epsilon:g}" for epsilon in _EPSILONS])
         axes.minorticks_off()
-    panels[0].set_ylabel("mean squared error, label in [-1, 1]")
-    panels[-1].legend(fontsize=8)
+        set_title(axes, f"label: {unit}")
+    grid.flat[0].set_ylabel("mean squared error, label in [-1, 1]")
+    note = "Not in the paper. δ = 10⁻⁶; bars: one standard deviation."
+    finish(figure, grid, note, columns=3)
     return figure
 
 

@@ -74,6 +74,17 @@ def test_every_estimator_holds(one):
     assert found.moved
 
 
+@pytest.mark.parametrize("changed", ["rows", "agents"])
+def test_a_joint_rule_of_three_classes_holds(changed):
+    name = f"SubsampleTestReweigh(learner='gradient', classes=[0, 1, 2], changed='{changed}')"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = replay_combination(next(one for one in ALL if one.name == name), pairs=1)
+    assert found.holds, found
+    assert found.refused is None
+    assert found.largest > 0.4  # the changed person was seen
+
+
 @pytest.mark.slow
 def test_every_combination_holds():
     ran = 0

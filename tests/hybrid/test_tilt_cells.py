@@ -97,6 +97,16 @@ def test_a_tilt_makes_a_coin_any_other_coin():
     np.testing.assert_allclose(np.exp(logs), [1.6, 0.4], atol=0.15)
 
 
+@pytest.mark.parametrize("kind", ["coin", "rare"])
+def test_without_lies_people_on_one_side_are_no_chance_below_zero(kind):
+    """Shares of cells add up to a hair above 1, which at a small epsilon a lie makes up for."""
+    found = released(drawn(kind, np.random.default_rng(2))[:, None], epsilon=1e4)
+    with Agents(np.ones((2_000, 1))).open(epsilon=1e4, **SEEDED) as poll:
+        shift = ask_shift(poll, 2_000, found.centre, found.spread, found.cells)
+    assert shift.move[0] > 0.5
+    assert np.isfinite(shift.move_error).all()
+
+
 def test_no_tilt_no_weights():
     found = released(drawn("years", np.random.default_rng(4))[:, None])
     same = found.cells.tilted(np.zeros(1))

@@ -118,9 +118,11 @@ def test_copy_of_the_page_takes_its_pictures_along(tmp_path):
          "true_epsilon": 1.0}
         for method in TABLE_1
     ]  # fmt: skip
+    lines += [line | {"dataset": "Gas", "repeat": repeat} for line in lines for repeat in (0, 1)]
     pd.DataFrame(lines).to_csv(out / "figure_table-1.csv", index=False)
     write_page(paper, out)
     page = write_markdown(paper, out, tmp_path / "copy.md").read_text(encoding="utf-8")
+    assert "Draws of data and noise: 1 to 2." in page
     assert "(copy_figure_table-1.png)" in page
     assert (tmp_path / "copy_figure_table-1.png").exists()
 

@@ -42,7 +42,8 @@ def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
     >>> found[0].name, found[0].estimator
     ("DiscrepancyRegressor(solver='moments')", 'DiscrepancyRegressor')
     """
-    found = [*_regressors(), *_classifiers(), *_kernels(), *_mixing(), *_hybrid(), *_auto()]
+    first = [*_regressors(), *_classifiers(), *_kernels(), *_mixing(), *_hybrid(), *_auto()]
+    found = [*first, *_joint_hybrid()]  # new ones come last: tests know them by their place
     return [one for one in found if not names or one.estimator in names]
 
 
@@ -311,20 +312,43 @@ def _hybrid() -> Iterator[Combination]:
         yield _with_agents(SubsampleTestReweigh, facts, changed="agents")
 
 
-def _with_agents(kind: Any, options: Mapping[str, Any], *, changed: str) -> Combination:
+def _joint_hybrid() -> Iterator[Combination]:
+    """One rule of three classes, learnt and tested jointly."""
+    from dpadapt.hybrid import BitTest, EstimatorLearner, SubsampleTestReweigh, TightSchedule
+    from dpadapt.mixing import NoisyGDClassifier
+
+    inner = NoisyGDClassifier(**BUDGET, steps=3)
+    for learner in ("gradient", EstimatorLearner(inner, draws=10)):
+        facts: dict[str, Any] = {
+            "learner": learner,
+            "classes": [0, 1, 2],
+            "agent_epsilon": 1.0,
+            "schedule": TightSchedule(kappa=0.3, rate=0.4, rounds=3),
+            "test": BitTest(batch=300),  # of 1,100: the changed one is asked
+            "target_error": 0.01,
+        }
+        for changed in ("rows", "agents"):
+            yield _with_agents(SubsampleTestReweigh, facts, changed=changed, task="three classes")
+
+
+def _with_agents(
+    kind: Any, options: Mapping[str, Any], *, changed: str, task: str = "two classes"
+) -> Combination:
     """A curator with agents; the changed person is a row of the one or one of the others."""
-    X, y = public_sample("two classes")
+    X, y = public_sample(task)
     rng = np.random.default_rng(7)
-    rows, agents = sample_of("two classes", rng), sample_of("agents", rng)
+    rows, agents = sample_of(task, rng), sample_of("agents", rng)
 
     def fit(sample: Sample) -> Any:
         own, others = (sample, agents) if changed == "rows" else (rows, sample)
         model = kind(**{**BUDGET, **options})
         return model.fit(X, y, private=Private(*own), agents=Agents(*others))
 
-    shown = {key: value for key, value in options.items() if key in ("features", "learner")}
+    shown = {
+        key: value for key, value in options.items() if key in ("features", "learner", "classes")
+    }
     name = named(kind, {**shown, "changed": changed})
-    return Combination(name, fit, "two classes" if changed == "rows" else "agents")
+    return Combination(name, fit, task if changed == "rows" else "agents")
 
 
 def _auto() -> Iterator[Combination]:

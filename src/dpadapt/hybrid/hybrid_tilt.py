@@ -88,7 +88,9 @@ class HybridTilt(RuleClassifier):
     or fewer. Columns that are clearly not normal (0 and 1, few values, an atom, long tails) have
     their released histograms instead, tilted, and no correlations. Where the populations are of
     another kind the weights are only roughly right; what agents say of the result is right all the
-    same.
+    same. This bias remains at any budget. Leave out columns that are constant among the curator's
+    rows: the larger the budget, the smaller the scale that is found for them, and agents who have
+    another value there are then infinitely far away.
 
     Examples
     --------

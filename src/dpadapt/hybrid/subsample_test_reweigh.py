@@ -110,6 +110,10 @@ class SubsampleTestReweigh(RuleClassifier):
     earlier rules a row's weight is a function of that row and its label alone, and lies in
     [e^{-s}, 1] with s the sum of the rates.
 
+    *What remains at any budget.* The first rule that passes the test is the model, and a learner by
+    gradients takes the number of its steps, not the minimum: rules of a few rounds are not the best
+    linear one for the agents.
+
     Examples
     --------
     >>> import numpy as np

@@ -26,6 +26,9 @@ _FIRST_WIDTHS = np.array([0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
 _FIRST_CUTS = np.array([-1.5, -0.5, 0.0, 0.5, 1.5])
 _MOVES = np.linspace(-2.5, 2.5, 81)  # grid of the posterior, in spreads of the source
 _LOG_SCALES = np.linspace(-3.2, 1.0, 85)
+_LEAST_LIE = (
+    1e-9  # as if: at large epsilon a bit that no law of the grid explains would rule out all
+)
 _WITHIN_ONE = 0.6826894921370859  # of the normal law
 _FAR = 1.6  # spreads: how much lies within tells the tails
 _SHAPES = np.array([1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0])
@@ -117,7 +120,7 @@ def ask_shift(
     width = len(centre)
     moves, scales = np.meshgrid(_MOVES, _LOG_SCALES, indexing="ij")
     logs = np.tile(-(moves**2 + scales**2) / 2, (width, 1, 1))
-    lie = BinaryResponse(poll.epsilon).lie
+    lie = max(BinaryResponse(poll.epsilon).lie, _LEAST_LIE)
     found = Shift(np.zeros(width), np.zeros(width), np.ones(width), np.ones(width))
     uneven = np.zeros(width, dtype=bool) if cells is None else cells.uneven
     for phase, part in enumerate(_PHASES):
