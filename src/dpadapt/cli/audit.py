@@ -24,6 +24,7 @@ from .options import (
     Kept,
     Separator,
     Settings,
+    TaskOption,
     Trusted,
     takes,
 )
@@ -53,7 +54,7 @@ class Order:
     label: Annotated[str | None, typer.Option(help="Column to predict.")] = None
     epsilon: Annotated[float | None, typer.Option(help="As you will give it to fit.")] = None
     delta: Annotated[float | None, typer.Option(help="As you will give it to fit.")] = None
-    task: Annotated[Task, typer.Option(help="As you will give it to fit.")] = Task.auto
+    task: TaskOption = Task.auto
     estimator: EstimatorName = None
     set: Settings = None
     columns: Columns = None
@@ -167,7 +168,7 @@ def _say_runs(target: Target, runs: int) -> None:
 
 
 def _say_time(seconds: float) -> None:
-    say("", f"judging by the first fit, about {_duration(seconds)}")
+    say("", f"judging by the first fit, {_duration(seconds)}")
 
 
 def _duration(seconds: float) -> str:
@@ -176,11 +177,13 @@ def _duration(seconds: float) -> str:
     Examples
     --------
     >>> _duration(20), _duration(400), _duration(9000)
-    ('a minute or less', '7 minutes', '2.5 hours')
+    ('a minute or less', 'about 7 minutes', 'about 2.5 hours')
     """
     if seconds < 90:
         return "a minute or less"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} minutes"
+    return f"about {seconds / 3600:.1f} hours"
 
 
 def _target(order: Order, public: Path, label: str, form: Form) -> Target:

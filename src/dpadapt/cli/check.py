@@ -101,7 +101,6 @@ def _style(finding: Any) -> str:
 def _read(job: Job) -> tuple[Any, Any, list[Any]]:
     """Read both files as texts, the public one also by its types; and what is odd about a file."""
     from dpadapt.features import column_roles
-    from dpadapt.features.dates import is_date
 
     from .preflight import Pair
 
@@ -126,24 +125,27 @@ def _read(job: Job) -> tuple[Any, Any, list[Any]]:
         raise TableError(no_header(job.private))
     if private.empty:
         raise TableError(f"the private file {job.private} has no rows.")
+    if own != form:
+        say("format", f"{job.private}: {own.words}")
     say("public", f"{job.public}: {len(public):,} rows, {public.shape[1]} columns")
     say("private", f"{job.private}: {len(private):,} rows, {private.shape[1]} columns")
     numbers = [str(name) for name in features.columns if features[name].dtype.kind in "iufb"]
-    dates = [str(name) for name in features.columns if is_date(features[name])]
+    roles = column_roles(features)
+    dates = [role for role in roles if role.kind == "date"]
     if dates:
-        say("dates", ", ".join(dates))
+        say("dates", "; ".join(f"{role.name} ({role.why})" for role in dates))
     return (
         Pair(
             _as_texts(public),
             private,
             tuple(numbers),
-            tuple(dates),
+            tuple(str(role.name) for role in dates),
             job.label,
             classes,
             job.epsilon,
             job.delta,
         ),
-        column_roles(features),
+        roles,
         list(_of_file(job.private, own)),
     )
 

@@ -27,6 +27,7 @@ from .options import (
     PrivateEncoding,
     Separator,
     Settings,
+    TaskOption,
     require_ledger_with_dataset,
     require_unit_with_rows,
     takes,
@@ -66,9 +67,7 @@ class Job:
     epsilon: Annotated[float, typer.Option(help="Privacy budget; smaller is more private.")]
     delta: Annotated[float, typer.Option(help="Probability that epsilon may fail, e.g. 1e-6.")]
     out: Annotated[Path, typer.Option(help="Folder for the model; must not exist.")]
-    task: Annotated[Task, typer.Option(help="What the label is; auto asks the public file.")] = (
-        Task.auto
-    )
+    task: TaskOption = Task.auto
     estimator: EstimatorName = None
     set: Settings = None
     columns: Columns = None
@@ -81,7 +80,8 @@ class Job:
         None
     )
     max_rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows of one unit, at most; with --unit.")
+        int | None,
+        typer.Option(min=1, metavar="<int>", help="Rows of one unit, at most; with --unit."),
     ] = None
     holdout: Annotated[
         float | None, typer.Option(help="Share of the private rows to measure the model on: 0.2.")
@@ -97,7 +97,10 @@ class Job:
     encoding: Encoding = None
     private_encoding: PrivateEncoding = None
     degree: Annotated[
-        int, typer.Option(min=1, max=2, help="2 adds products of numbers; with --estimator.")
+        int,
+        typer.Option(
+            min=1, max=2, metavar="<int>", help="2 adds products of numbers; with --estimator."
+        ),
     ] = 1
     ledger: Annotated[
         str | None, typer.Option(help="Charge this ledger before anything is released.")
@@ -105,9 +108,11 @@ class Job:
     dataset: Annotated[
         str | None, typer.Option(help="Data set of the ledger that the private rows are.")
     ] = None
-    noise: Annotated[Noise, typer.Option(help="seeded is for tests only.")] = Noise.secure
+    noise: Annotated[
+        Noise, typer.Option(metavar="<noise>", help="secure, exact; seeded is for tests only.")
+    ] = Noise.secure
     random_state: Annotated[
-        int | None, typer.Option(min=0, help="Seed, for --noise seeded only.")
+        int | None, typer.Option(min=0, metavar="<int>", help="Seed, for --noise seeded only.")
     ] = None
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False
 

@@ -10,6 +10,8 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from .task import Task
+
 __all__ = [
     "Columns",
     "DatasetName",
@@ -26,6 +28,7 @@ __all__ = [
     "PrivateEncoding",
     "Separator",
     "Settings",
+    "TaskOption",
     "Trusted",
     "require_ledger_with_dataset",
     "require_unit_with_rows",
@@ -61,6 +64,13 @@ Trusted = Annotated[
 Separator = Annotated[str | None, typer.Option(help="Separator of CSV files; guessed.")]
 Decimal = Annotated[str | None, typer.Option(help="Decimal sign: . or , ; guessed.")]
 Encoding = Annotated[str | None, typer.Option(help="Of CSV files, e.g. latin-1; guessed.")]
+TaskOption = Annotated[
+    Task,
+    typer.Option(
+        metavar="<task>",  # shorter than the list of what there is, which would widen all of --help
+        help="regression, classification, or auto: asks the public label.",
+    ),
+]
 PrivateEncoding = Annotated[
     str | None, typer.Option(help="Of the private file, if it is another one.")
 ]

@@ -23,6 +23,7 @@ from .options import (
     Ids,
     Kept,
     Separator,
+    TaskOption,
     takes,
 )
 from .outputs import refuse_out, write_whole
@@ -73,7 +74,7 @@ class Question:
         float | None,
         typer.Option(help="Part of the public error that no privacy would gain, if you know it."),
     ] = None
-    task: Annotated[Task, typer.Option(help="auto looks at the label.")] = Task.auto
+    task: TaskOption = Task.auto
     sep: Separator = None
     decimal: Decimal = None
     encoding: Encoding = None
