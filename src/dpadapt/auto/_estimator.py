@@ -85,7 +85,7 @@ class AutoEstimator(PrivateEstimator):
         cells = reader.rows(X)
         with words_for_tables(cells, y, numbers=numeric):
             rows, labels = check_X_y(cells, y, dtype=np.float64, y_numeric=numeric)
-        plain = labelled(self, rows, labels)
+            plain = labelled(self, rows, labels)
         return AutoProblem(rows, plain.labels, plain.names, X, reader, groups, note)
 
     def _sample(self, problem: AutoProblem, private: Any) -> Private | None:
