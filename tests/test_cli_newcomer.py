@@ -244,6 +244,7 @@ def test_an_audit_says_how_long_it_takes_and_what_few_runs_show(capsys):
         ({"label": "y", "more": ("--sep", ",")}, "Which separator does it use? See --sep", 1),
         ({"budget": ("--epsilon", 0, "--delta", 1e-6)}, "leave the private rows out", 1),
         ({"budget": ("--epsilon", 1e9, "--delta", 1e-6)}, "at most 1,000,000", 1),
+        ({"more": ("--holdout", 0.2, "--holdout-epsilon", 1e9)}, "at most 1,000,000", 1),
     ],
 )
 def test_errors_say_which_option_and_what_to_do(here, more, words, code):

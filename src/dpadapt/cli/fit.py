@@ -160,7 +160,8 @@ def fit(job: Job) -> None:
     refuse_out(job.out, job.public, job.private, ledger=job.ledger)
     said = given_form(job.sep, job.decimal, job.encoding)
     given_form(None, None, job.private_encoding, option="--private-encoding")
-    _validate.epsilon(job.epsilon, most=_validate.MOST_EPSILON)
+    for each in (job.epsilon, job.holdout_epsilon or job.epsilon):
+        _validate.epsilon(each, most=_validate.MOST_EPSILON)
     _validate.delta(job.delta)
     require_file(job.public, "--public")
     if not job.private.is_dir():
