@@ -242,18 +242,26 @@ def test_nothing_is_charged_when_the_model_cannot_be_written(here):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"public": "nope.csv"}, "there is no file nope.csv"),
-        ({"private": "nope.parquet"}, "there is no file nope.parquet"),
+        ({"public": "nope.csv"}, "--public: there is no file nope.csv"),
+        ({"private": "nope.parquet"}, "--private: there is no file nope.parquet"),
         ({"private": "nope.xlsx"}, "there is no file nope.xlsx"),
         ({"public": "text.txt"}, "must end in .csv or .parquet"),
-        ({"public": "empty.csv"}, "could not be read as CSV"),
+        ({"public": "empty.csv"}, "--public: empty.csv is empty."),
         ({"public": "norows.csv"}, "has no rows"),
         ({"public": "textlabel.csv"}, "1 of 2 public labels in column 'y' are no numbers"),
-        ({"public": "nolabel.csv"}, "no column 'y' for the label; it has: a"),
+        (
+            {"public": "nolabel.csv"},
+            "no column 'y' for the label; it has: one column only, 'a'.",
+        ),
         ({"public": "onlylabel.csv"}, "no column besides the label"),
-        ({"private": "other.csv"}, "lacks the column(s) size, town, member"),
+        ({"private": "other.csv"}, "lacks the column(s) town, member"),
+        (
+            {"private": "headless.csv"},
+            "headless.csv is no line of names like that of the public one",
+        ),
+        ({"private": "empty.csv"}, "--private: empty.csv is empty."),
         ({"private": "norows_private.csv"}, "has no rows"),
-        ({"private": "damaged.parquet"}, "could not be read as Parquet"),
+        ({"private": "damaged.parquet"}, "--private: damaged.parquet cannot be read as Parquet"),
         ({"private": "emptyfolder"}, "no Parquet file there"),
         ({"out": "missing.csv/model"}, "cannot be written"),
     ],
@@ -261,13 +269,14 @@ def test_nothing_is_charged_when_the_model_cannot_be_written(here):
 )
 def test_bad_files(here, change, words):
     for name, text in {
-        "text.txt": "",
+        "text.txt": "a",
         "empty.csv": "",
         "norows.csv": "a,y\n",
         "textlabel.csv": "a,y\n1,x\n2,3\n",
         "nolabel.csv": "a\n1\n",
         "onlylabel.csv": "y\n1\n",
-        "other.csv": "b\n1\n",
+        "other.csv": "size\n1\n",
+        "headless.csv": "7,8,8\n1,2,3\n",
         "norows_private.csv": "size,town,member\n",
         "damaged.parquet": "PAR1 no",
         "missing.csv": "",
@@ -305,7 +314,7 @@ def test_unforeseen_errors_tell_only_their_type(here, monkeypatch):
     def broken(*args):
         raise RuntimeError(SENTINEL)
 
-    monkeypatch.setattr("dpadapt.cli.fit.read_public", broken)
+    monkeypatch.setattr("dpadapt.cli.public_table.read_public", broken)
     text = fit(code=1)
     assert "RuntimeError" in text
     assert SENTINEL not in text

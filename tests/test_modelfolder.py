@@ -162,7 +162,7 @@ def test_neither_ledger_nor_seed_are_stored(tmp_path):
 
 
 def test_an_existing_model_needs_force(folder, model):
-    with pytest.raises(ModelFolderError, match="exists; use --force"):
+    with pytest.raises(ModelFolderError, match="exists; use force=True to"):
         save_model(model, folder)
     (folder / "report.html").unlink()
     save_model(model, folder, force=True)

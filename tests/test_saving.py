@@ -78,7 +78,7 @@ def test_the_old_model_is_put_back_if_it_is_the_only_one(tmp_path, model):
     target = save_model(model, tmp_path / "model")
     left_behind(target, old=target)
     assert not target.exists()
-    with pytest.raises(ModelFolderError, match="exists; use --force"):
+    with pytest.raises(ModelFolderError, match="exists; use force=True to"):
         save_model(model, target)
     load_model(target)
 

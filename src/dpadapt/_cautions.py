@@ -5,6 +5,7 @@ They are told where private rows are used, so that a model of public rows is as 
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -14,10 +15,18 @@ import numpy as np
 from ._checks import GuaranteeWarning
 from .privacy import Guarantee, Private
 
-__all__ = ["CautionWarning", "budget_cautions", "caution", "earlier_events", "with_total"]
+__all__ = [
+    "CautionWarning",
+    "budget_cautions",
+    "caution",
+    "earlier_events",
+    "size_cautions",
+    "with_total",
+]
 
 _MUCH = 10.0  # an epsilon above it promises next to nothing
 _FEW_ROWS = 30
+_NOISE, _HELD_OUT_NOISE = 0.15, 0.1  # of one mean, as a part of the range
 
 
 class CautionWarning(UserWarning):
@@ -76,10 +85,38 @@ def budget_cautions(epsilon: float, delta: float, rows: int | None) -> list[str]
             f"{1 / rows:.2g}."
         )
     if rows and rows < _FEW_ROWS:
-        told.append(
-            f"there are {rows} private rows; with so few, the noise says more than they do."
-        )
+        there = "is one private row" if rows == 1 else f"are {rows} private rows"
+        told.append(f"there {there}; with so few, the noise says more than they do.")
     return told
+
+
+def size_cautions(epsilon: float, delta: float, rows: int, *, held_out: bool = False) -> list[str]:
+    """What so many rows (or people) at this budget cannot give, in sentences; public facts.
+
+    A rule of thumb: the noise of one mean of values between 0 and 1, as one Gaussian release.
+
+    Examples
+    --------
+    >>> size_cautions(1.0, 1e-6, 5000)
+    []
+    >>> print(size_cautions(0.01, 1e-6, 400)[0])
+    400 private rows at epsilon 0.01 are too few: the noise of one mean is about 1.3 times the \
+whole range. Expect the public model and no more; more rows or a larger epsilon would help.
+    """
+    noise = math.sqrt(2 * math.log(1.25 / delta)) / (max(rows, 1) * epsilon)
+    if held_out and noise > _HELD_OUT_NOISE:
+        return [
+            f"{rows:,} rows held out at epsilon {epsilon:.4g} are too few to measure by: the "
+            f"noise of one mean is about {noise:.2g} times the whole range, and intervals will be "
+            "next to everything. Hold out more, or measure on other rows."
+        ]
+    if not held_out and noise > _NOISE and rows >= _FEW_ROWS:  # fewer are told of anyway
+        return [
+            f"{rows:,} private rows at epsilon {epsilon:.4g} are too few: the noise of one mean is "
+            f"about {noise:.2g} times the whole range. Expect the public model and no more; more "
+            "rows or a larger epsilon would help."
+        ]
+    return []
 
 
 def earlier_events(private: Any, delta: float) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from dpadapt._constraints import Fraction, Like, Null, OneOf, Positive, Table, check_value
 from dpadapt._linear import class_labels
+from dpadapt._validate import EPSILON_ADVICE, MOST_EPSILON, epsilon
 from dpadapt.privacy import Guarantee, Private
 
 __all__ = [
@@ -26,12 +27,7 @@ __all__ = [
 ]
 
 SESSION: Table = {
-    "epsilon": [
-        Positive(
-            advice="Smaller means more private; 1.0 is a common choice. For a model without "
-            "privacy, pass the rows as public data."
-        )
-    ],
+    "epsilon": [Positive(advice=EPSILON_ADVICE)],
     "delta": [
         Fraction(advice="A common choice is 1e-6, well below one over the number of private rows.")
     ],
@@ -59,10 +55,12 @@ def session_options(estimator: Any) -> dict[str, Any]:
     Traceback (most recent call last):
     ...
     ValueError: epsilon must be a positive, finite number; got 0. Smaller means more private; \
-1.0 is a common choice. For a model without privacy, pass the rows as public data.
+1.0 is a common choice. Epsilon 0 would be full privacy, which is a model of public rows alone: \
+for that, leave the private rows out.
     """
     for name, allowed in SESSION.items():
         check_value(name, getattr(estimator, name), allowed)
+    epsilon(estimator.epsilon, most=MOST_EPSILON)
     seed = estimator.random_state
     if seed is not None and not isinstance(seed, int):
         seed = int(check_random_state(seed).randint(2**31))

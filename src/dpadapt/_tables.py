@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["words_for_tables"]
+__all__ = ["known_columns", "words_for_tables"]
 
 _TEXTS = "could not convert string to float"
 _CURE = (
@@ -45,6 +45,10 @@ an AdaptationPipeline.
             raise ValueError(_of_texts(X, y, numbers) or str(error)) from None
         if "contains NaN" in first and "X" in first:
             raise ValueError(f"{first} {_CURE}") from None
+        if "y contains NaN" in first:
+            raise ValueError(
+                "y has missing labels (NaN); leave those public rows out of X and y."
+            ) from None
         raise
 
 
@@ -73,3 +77,24 @@ def _is_numeric(values: Any) -> bool:
     except (ValueError, TypeError):
         return False
     return True
+
+
+def known_columns(model: Any, X: Any) -> Any:
+    """A table without the columns that a fitted model has never seen, such as ids.
+
+    Where a column that it knows is missing, the table comes back as it is, to be refused.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from types import SimpleNamespace
+    >>> model = SimpleNamespace(feature_names_in_=["age"])
+    >>> list(known_columns(model, pd.DataFrame({"id": [1], "age": [2]})).columns)
+    ['age']
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None or not hasattr(X, "iloc") or len(X.columns) <= len(names):
+        return X
+    known = set(names)
+    own = [name for name in X.columns if name in known]
+    return X[own] if len(own) == len(names) else X

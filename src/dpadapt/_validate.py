@@ -39,8 +39,15 @@ def non_negative(name: str, value: Any) -> float:
     return float(value)
 
 
-def epsilon(value: Any) -> float:
-    """Check a target epsilon.
+MOST_EPSILON = 1e6  # of an estimator: beyond it no finite epsilon can be stated any more
+EPSILON_ADVICE = (
+    "Smaller means more private; 1.0 is a common choice. Epsilon 0 would be full privacy, which is "
+    "a model of public rows alone: for that, leave the private rows out."
+)
+
+
+def epsilon(value: Any, *, most: float = math.inf) -> float:
+    """Check a target epsilon, which may have a largest value.
 
     Examples
     --------
@@ -48,15 +55,24 @@ def epsilon(value: Any) -> float:
     Traceback (most recent call last):
     ...
     ValueError: epsilon must be a positive, finite number; got inf. Smaller means more private; \
-1.0 is a common choice. For a model without privacy, pass the rows as public data.
+1.0 is a common choice. Epsilon 0 would be full privacy, which is a model of public rows alone: \
+for that, leave the private rows out.
+    >>> epsilon(1e9, most=MOST_EPSILON)
+    Traceback (most recent call last):
+    ...
+    ValueError: epsilon must be at most 1,000,000; got 1000000000.0. Above 10 it promises next to \
+nothing.
     """
     try:
-        return positive("epsilon", value)
+        found = positive("epsilon", value)
     except ValueError as error:
+        raise ValueError(f"{error} {EPSILON_ADVICE}") from None
+    if found > most:
         raise ValueError(
-            f"{error} Smaller means more private; 1.0 is a common choice. For a model without "
-            "privacy, pass the rows as public data."
-        ) from None
+            f"epsilon must be at most {most:,.0f}; got {value!r}. Above 10 it promises next to "
+            "nothing."
+        )
+    return found
 
 
 def delta(value: Any, *, allow_zero: bool = False) -> float:

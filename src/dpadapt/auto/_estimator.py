@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
@@ -12,10 +13,13 @@ import numpy as np
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from dpadapt._cautions import CautionWarning
 from dpadapt._checks import check_private
 from dpadapt._constraints import Like, Null, Table
 from dpadapt._story import Fact, Story, class_facts
+from dpadapt._tables import known_columns, words_for_tables
 from dpadapt.base import PrivateEstimator, Problem, labelled, read_public
+from dpadapt.features.roles import number_ids
 from dpadapt.privacy import Private, Session
 
 from .reading import Reader
@@ -78,8 +82,10 @@ class AutoEstimator(PrivateEstimator):
         validate_data(self, X, skip_check_array=True)
         reader = Reader.of(X)
         numeric = not self._classifies
-        rows, labels = check_X_y(reader.rows(X), y, dtype=np.float64, y_numeric=numeric)
-        plain = labelled(self, rows, labels)
+        cells = reader.rows(X)
+        with words_for_tables(cells, y, numbers=numeric):
+            rows, labels = check_X_y(cells, y, dtype=np.float64, y_numeric=numeric)
+            plain = labelled(self, rows, labels)
         return AutoProblem(rows, plain.labels, plain.names, X, reader, groups, note)
 
     def _sample(self, problem: AutoProblem, private: Any) -> Private | None:
@@ -100,10 +106,12 @@ class AutoEstimator(PrivateEstimator):
         if private.n_rows == 0:
             return "The private table has no rows, so this is the public model. It cost nothing."
         if not private.labelled:
-            return (
+            text = (
                 "The private rows have no labels. Nothing is learned from them: this is the public "
                 "model, and it cost nothing. Give labels, or try DiscrepancyRegressor."
             )
+            warnings.warn(text, CautionWarning, stacklevel=5)
+            return text
         return ""
 
     @property
@@ -158,6 +166,11 @@ class AutoEstimator(PrivateEstimator):
                 f"{constant} column{'s are' if constant > 1 else ' is'} constant in public rows, "
                 "which say nothing about it, and is left out."
             )
+        for role in () if problem.table is None else number_ids(problem.table):
+            told.append(
+                f"The column {role.name} {role.why}, and was used all the same: leave it out if it "
+                "is one."
+            )
         return tuple(told)
 
     def _weighed(self, model: Any) -> str:
@@ -180,6 +193,7 @@ class AutoEstimator(PrivateEstimator):
         """Rows to predict for, as numbers, with their columns cut."""
         check_is_fitted(self, "public_model_")
         model = self.public_model_
+        X = known_columns(self, X)
         if model.reader.transformer is None:
             rows = validate_data(self, X, dtype=np.float64, reset=False)
         else:

@@ -9,11 +9,29 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .columns import Asked, choose_columns
-from .options import Trusted, takes
+from .both_files import public_form
+from .columns import Asked
+from .formats import Form, given_form
+from .options import (
+    Columns,
+    Dates,
+    Decimal,
+    Dropped,
+    Encoding,
+    EstimatorName,
+    Groups,
+    Ids,
+    Kept,
+    Separator,
+    Settings,
+    TaskOption,
+    Trusted,
+    takes,
+)
 from .outputs import refuse_out
+from .public_table import read_public_table
 from .screens import plain_errors, say, say_note
-from .tables import TableError, read_public
+from .tables import TableError, read_public, require_file
 from .task import Task, labels_of
 
 if TYPE_CHECKING:
@@ -36,15 +54,18 @@ class Order:
     label: Annotated[str | None, typer.Option(help="Column to predict.")] = None
     epsilon: Annotated[float | None, typer.Option(help="As you will give it to fit.")] = None
     delta: Annotated[float | None, typer.Option(help="As you will give it to fit.")] = None
-    task: Annotated[Task, typer.Option(help="As you will give it to fit.")] = Task.auto
-    estimator: Annotated[
-        str | None, typer.Option(help="As you will give it to fit; by default what fit chooses.")
-    ] = None
-    set: Annotated[
-        list[str] | None, typer.Option(help="Parameter of the estimator, name=value.")
-    ] = None
-    columns: Annotated[list[str] | None, typer.Option(help="As you will give them to fit.")] = None
-    drop: Annotated[list[str] | None, typer.Option(help="As you will give them to fit.")] = None
+    task: TaskOption = Task.auto
+    estimator: EstimatorName = None
+    set: Settings = None
+    columns: Columns = None
+    keep: Kept = None
+    drop: Dropped = None
+    id: Ids = None
+    date: Dates = None
+    groups: Groups = None
+    sep: Separator = None
+    decimal: Decimal = None
+    encoding: Encoding = None
     model: Annotated[
         Path | None, typer.Option(help="Model folder: attack a fit like that one, instead.")
     ] = None
@@ -100,15 +121,20 @@ ReweightingRegressor
         refuse_out(order.out / each, order.public, model=order.model)
     if order.out.exists() and not order.out.is_dir():
         raise TableError(f"--out {order.out} is a file; give a folder.")
+    said = given_form(order.sep, order.decimal, order.encoding)
+    if order.model is None:
+        _check_budget_and_settings(order)
+    require_file(order.public, "--public")
     from .attack import run_attack
 
-    target = _target(order, order.public, order.label)
+    target = _target(order, order.public, order.label, public_form(order.public, said))
     kind = type(target.estimator).__name__
     at = f"epsilon {target.estimator.epsilon:g}, delta {target.estimator.delta:g}"
     say("attacked", f"{kind} at {at}")
     played = len(target.rows) // 2
     say("on", f"{played:,} rows of {order.public} that play the private ones; no ledger")
-    result = run_attack(target, runs=order.runs, seed=order.seed)
+    _say_runs(target, order.runs)
+    result = run_attack(target, runs=order.runs, seed=order.seed, told=_say_time)
     _write(result, order.out)
     _say(result)
     say("wrote", f"{order.out} (audit.json, audit.png)")
@@ -116,33 +142,89 @@ ReweightingRegressor
         raise typer.Exit(1)
 
 
-def _target(order: Order, public: Path, label: str) -> Target:
+def _check_budget_and_settings(order: Order) -> None:
+    from dpadapt import _validate
+
+    from .settings import check_settings
+
+    _validate.epsilon(order.epsilon, most=_validate.MOST_EPSILON)
+    _validate.delta(order.delta)
+    budget = {"epsilon": order.epsilon, "delta": order.delta}
+    check_settings(order.estimator, order.set or (), **budget)
+
+
+def _say_runs(target: Target, runs: int) -> None:
+    """Say how many fits it will be, and what so few runs can show."""
+    from .attack import MOST_REPLAYS, runs_that_see_half
+
+    told = f"{runs:,} of the attack and up to {MOST_REPLAYS} replays, each of them two fits"
+    say("runs", f"{told}: {2 * (runs + MOST_REPLAYS):,} fits")
+    enough = runs_that_see_half(target.estimator.epsilon, target.estimator.delta)
+    if runs < enough:
+        say_note(
+            f"so few runs can hardly refute anything: to see noise of half its size at epsilon "
+            f"{target.estimator.epsilon:g} takes about {enough:,} (--runs). The replay needs none."
+        )
+
+
+def _say_time(seconds: float) -> None:
+    say("", f"judging by the first fit, {_duration(seconds)}")
+
+
+def _duration(seconds: float) -> str:
+    """A time in words that promise no more than they know.
+
+    Examples
+    --------
+    >>> _duration(20), _duration(400), _duration(9000)
+    ('a minute or less', 'about 7 minutes', 'about 2.5 hours')
+    """
+    if seconds < 90:
+        return "a minute or less"
+    if seconds < 5400:
+        return f"about {seconds / 60:.0f} minutes"
+    return f"about {seconds / 3600:.1f} hours"
+
+
+def _target(order: Order, public: Path, label: str, form: Form) -> Target:
     """Rows and the estimator to attack; whatever is wrong with them is told now."""
     from .attack import Target
+    from .model import is_auto
     from .settings import estimator_class, make_estimator
 
-    features, given = read_public(public, label)
-    features, given = features[given.notna()], given[given.notna()]
-    if len(features) < _LEAST_ROWS:
-        raise TableError(
-            f"{public} has {len(features)} labelled rows; an audit needs {_LEAST_ROWS}."
-        )
-    saved = None if order.model is None else _saved(order)
-    if saved is not None:
-        from sklearn.base import is_classifier
-
-        estimator, names = saved
-        wanted = Task.classification if is_classifier(estimator) else Task.regression
-        labels, _ = labels_of(given, wanted)
-        if lacks := [each for each in names if each not in features.columns]:
-            raise TableError(f"{public} lacks the column {lacks[0]!r} that the model has.")
-        return Target(estimator, features[names], labels, order.degree)
-    labels, task = labels_of(given, order.task)
-    chosen = choose_columns(features, Asked(order.columns, order.drop), label)
-    kind = estimator_class(order.estimator, task)
+    if order.model is not None:
+        return _target_of_model(order, public, label, form)
+    asked = Asked(order.columns, order.keep, order.drop, order.id, order.date, order.groups)
+    table = read_public_table(public, label, form=form, task=order.task, asked=asked)
+    _require_rows(public, len(table.features))
+    kind = estimator_class(order.estimator, table.task)
     budget = {"epsilon": order.epsilon, "delta": order.delta}
     estimator = make_estimator(kind, order.set or (), **budget)
-    return Target(estimator, features[list(chosen.names)], labels, order.degree)
+    if table.groups is not None and not is_auto(estimator):
+        raise typer.BadParameter("--groups is for AutoRegressor and AutoClassifier.")
+    return Target(estimator, table.features, table.labels, order.degree, table.dates, table.groups)
+
+
+def _target_of_model(order: Order, public: Path, label: str, form: Form) -> Target:
+    """Rows and estimator of a fit like that of a saved model."""
+    from sklearn.base import is_classifier
+
+    from .attack import Target
+
+    features, given = read_public(public, label, form)
+    features, given = features[given.notna()], given[given.notna()]
+    _require_rows(public, len(features))
+    estimator, names = _saved(order)
+    wanted = Task.classification if is_classifier(estimator) else Task.regression
+    labels, _ = labels_of(given, wanted)
+    if lacks := [each for each in names if each not in features.columns]:
+        raise TableError(f"{public} lacks the column {lacks[0]!r} that the model has.")
+    return Target(estimator, features[names], labels, order.degree)
+
+
+def _require_rows(public: Path, rows: int) -> None:
+    if rows < _LEAST_ROWS:
+        raise TableError(f"{public} has {rows} labelled rows; an audit needs {_LEAST_ROWS}.")
 
 
 def _saved(order: Order) -> tuple[Any, list[str]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .formats import Form, guess_form, name_of, private_separator
+from .formats import Form, guess_form, name_of, private_header, private_separator
 from .screens import say
 from .tables import TableError, is_csv, require_file
 
@@ -18,19 +18,26 @@ def public_form(path: Path, said: dict[str, str]) -> Form:
     """Form of a public file, guessed where nothing was said; the guess is told."""
     form = _guessed(path, said)
     if form != Form(**said):
-        say("format", f"{form.words}: guessed from the public file; see --sep, --decimal")
+        say(
+            "format",
+            f"{form.words}: guessed from the public file; see --sep, --decimal, --encoding",
+        )
     return form
 
 
 def _guessed(path: Path, said: dict[str, str]) -> Form:
-    require_file(path)
+    require_file(path, "--public")
     return guess_form(path, said) if is_csv(path) else Form(**said)
 
 
-def both_forms(public: Path, private: Path, said: dict[str, str]) -> tuple[Form, Form]:
+def both_forms(
+    public: Path, private: Path, said: dict[str, str], private_encoding: str | None = None
+) -> tuple[Form, Form]:
     """Forms of both files. If their separators differ, --decimal is for the private one."""
     form = public_form(public, said)
     own = private_form(private, _names(public, form), form, said)
+    if private_encoding is not None:
+        own = replace(own, encoding=private_encoding)
     if own.sep != form.sep and "decimal" in said:
         form = _guessed(public, {key: each for key, each in said.items() if key != "decimal"})
     return form, own
@@ -50,6 +57,10 @@ def private_form(path: Path, columns: Collection[str], form: Form, said: dict[st
         What the command line says.
     """
     own = header_form(path, columns, form)
+    if "encoding" in said:
+        own = replace(own, encoding=form.encoding)
+    elif own.encoding != form.encoding:
+        say("format", f"{path}: {own.encoding}, by the names in its first line")
     if own.sep == form.sep:
         return own
     found = f"{path} has the separator {name_of(own.sep)}, not {name_of(form.sep)}"
@@ -66,14 +77,13 @@ _SIGNS = {",": "comma", ".": "point"}
 
 
 def header_form(path: Path, columns: Collection[str], form: Form) -> Form:
-    """A form with the separator of the first line of a CSV file, which is public."""
+    """A form with separator and encoding of the first line of a CSV file, which is public."""
     if path.is_dir() or not is_csv(path):
         return form
-    require_file(path)
+    require_file(path, "--private")
     with open(path, "rb") as file:
-        first = file.readline()
-    header = first.decode(form.encoding, "replace").removeprefix("\ufeff").rstrip("\r\n")
-    return replace(form, sep=private_separator(header, columns, form))
+        header, encoding = private_header(file.readline(), columns, form)
+    return replace(form, sep=private_separator(header, columns, form), encoding=encoding)
 
 
 def _names(path: Path, form: Form) -> list[Any]:

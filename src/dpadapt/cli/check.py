@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .both_files import header_form
-from .formats import Form, given_form, guess_form
-from .options import Decimal, Encoding, Separator, takes
+from .both_files import header_form, public_form
+from .formats import Form, given_form, other_encoding
+from .options import Decimal, Encoding, PrivateEncoding, Separator, takes
 from .screens import plain_errors, say, say_note
-from .tables import TableError, is_csv, read_table, require_file, text_lines
+from .tables import (
+    TableError,
+    check_label,
+    is_csv,
+    no_header,
+    read_table,
+    require_file,
+    text_lines,
+    widths,
+)
 from .task import Task, labels_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pandas as pd
 
 __all__ = ["check"]
@@ -34,6 +45,7 @@ class Job:
     sep: Separator = None
     decimal: Decimal = None
     encoding: Encoding = None
+    private_encoding: PrivateEncoding = None
     yes_show: Annotated[
         bool, typer.Option("--yes-show", help="Show it although the output is no terminal.")
     ] = False
@@ -57,21 +69,21 @@ def check(job: Job) -> None:
     from dpadapt import _validate
 
     if job.epsilon is not None:
-        _validate.epsilon(job.epsilon)
+        _validate.epsilon(job.epsilon, most=_validate.MOST_EPSILON)
     _validate.delta(job.delta)
     if not (job.yes_show or sys.stdout.isatty()):
         raise TableError(
             "check shows private cells, and the output is no terminal: a file or a log would keep "
             "them. Run it on a screen, or say --yes-show."
         )
-    pair, roles = _read(job)
+    pair, roles, of_file = _read(job)
     from .preflight import findings
 
     say_note(
         "what follows shows private cells, for the owner of the private file alone. It is not "
         "covered by any guarantee. Nothing is written or charged. Do not pass it on."
     )
-    found = findings(pair, roles)
+    found = [*of_file, *findings(pair, roles)]
     for each in sorted(found, key=lambda finding: not finding.serious):
         say("must do" if each.serious else "look", f"{each.about}: {each.text}", _style(each))
     serious = sum(each.serious for each in found)
@@ -86,57 +98,92 @@ def _style(finding: Any) -> str:
     return "red" if finding.serious else ""
 
 
-def _read(job: Job) -> tuple[Any, Any]:
-    """Read both files as texts; the public one also by its types."""
+def _read(job: Job) -> tuple[Any, Any, list[Any]]:
+    """Read both files as texts, the public one also by its types; and what is odd about a file."""
     from dpadapt.features import column_roles
-    from dpadapt.features.dates import is_date
 
     from .preflight import Pair
 
     said = given_form(job.sep, job.decimal, job.encoding)
-    require_file(job.public)
-    form = guess_form(job.public, said) if is_csv(job.public) else Form(**said)
+    given_form(None, None, job.private_encoding, option="--private-encoding")
+    form = public_form(job.public, said)
     public = read_table(job.public, form)
-    if job.label is not None and job.label not in public.columns:
-        listed = ", ".join(map(str, public.columns))
-        raise TableError(f"{job.public} has no column {job.label!r}; it has: {listed}.")
+    if job.label is not None:
+        check_label(job.public, public, job.label)
     features = public.drop(columns=[] if job.label is None else job.label)
     classes = False
     if job.label is not None:
         _, task = labels_of(public[job.label].dropna(), Task.auto)
         classes = task is Task.classification
-    private = _texts(job.private, form, list(public.columns))
+    own = header_form(job.private, list(public.columns), form)
+    if "encoding" in said:
+        own = replace(own, encoding=form.encoding)
+    if job.private_encoding is not None:
+        own = replace(own, encoding=job.private_encoding)
+    private = _texts(job.private, own)
+    if not {*map(str, public.columns)} & {*private.columns}:
+        raise TableError(no_header(job.private))
     if private.empty:
         raise TableError(f"the private file {job.private} has no rows.")
+    if own != form:
+        say("format", f"{job.private}: {own.words}")
     say("public", f"{job.public}: {len(public):,} rows, {public.shape[1]} columns")
     say("private", f"{job.private}: {len(private):,} rows, {private.shape[1]} columns")
     numbers = [str(name) for name in features.columns if features[name].dtype.kind in "iufb"]
-    dates = [str(name) for name in features.columns if is_date(features[name])]
+    roles = column_roles(features)
+    dates = [role for role in roles if role.kind == "date"]
+    if dates:
+        say("dates", "; ".join(f"{role.name} ({role.why})" for role in dates))
     return (
         Pair(
             _as_texts(public),
             private,
             tuple(numbers),
-            tuple(dates),
+            tuple(str(role.name) for role in dates),
             job.label,
             classes,
             job.epsilon,
             job.delta,
         ),
-        column_roles(features),
+        roles,
+        list(_of_file(job.private, own)),
     )
 
 
-def _texts(path: Path, form: Form, columns: list[str]) -> pd.DataFrame:
+def _of_file(path: Path, form: Form) -> Iterator[Any]:
+    """What is odd about the private file itself: its letters, and lines of another length."""
+    from .preflight import Finding
+
+    if path.is_dir() or not is_csv(path):
+        return
+    if other := other_encoding(path.read_bytes(), form.encoding):
+        text = (
+            f"the private file is not {form.encoding} but looks like {other}: letters beyond ASCII "
+            f"are read wrongly. Give --private-encoding {other}."
+        )
+        yield Finding(True, "encoding", text)
+    wide, names = 0, 0
+    for number, width in enumerate(widths(path, form)):
+        names = width if number == 0 else names
+        wide += width > names
+    if wide:
+        text = (
+            f"{wide:,} private rows have more cells than the first line has names; what is too "
+            "much is left out. Is a separator or a decimal comma inside a cell?"
+        )
+        yield Finding(True, "lines", text)
+
+
+def _texts(path: Path, form: Form) -> pd.DataFrame:
     """Cells of a private file as texts, as they are."""
     import pandas as pd
 
     if not path.is_dir():
-        require_file(path)
+        require_file(path, "--private")
     try:
         if path.is_dir() or not is_csv(path):
             return _as_texts(pd.read_parquet(path))
-        return text_lines(path, header_form(path, columns, form))
+        return text_lines(path, form)
     except (ValueError, OSError, StopIteration) as error:
         raise TableError(f"the private file {path} could not be read: {error}") from None
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .screens import say
+from .screens import say, say_note
 from .tables import TableError
 
 if TYPE_CHECKING:
@@ -22,10 +22,12 @@ class Asked:
     """Columns as the command line names them: one an option, or several with commas."""
 
     columns: _Names = None
+    keep: _Names = None
     drop: _Names = None
     id: _Names = None
     date: _Names = None
     groups: str | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,10 @@ def choose_columns(public: pd.DataFrame, asked: Asked, label: str) -> Chosen:
     from dpadapt.features import column_roles
 
     wanted = _listed(public, "--columns", asked.columns, label)
+    kept = [*wanted, *_listed(public, "--keep", asked.keep, label)]
     dropped = _listed(public, "--drop", asked.drop, label)
     ids = _listed(public, "--id", asked.id, label)
+    ids += [name for name in public.columns if asked.unit == str(name)]  # need not be there
     dates = _listed(public, "--date", asked.date, label)
     groups = _listed(public, "--groups", None if asked.groups is None else [asked.groups], label)
     out = {*dropped, *ids, *groups}
@@ -52,16 +56,18 @@ def choose_columns(public: pd.DataFrame, asked: Asked, label: str) -> Chosen:
         **dict.fromkeys(ids, "as ids"),
         **dict.fromkeys(dropped, "as you asked"),
     }
-    roles = column_roles(public[wanted or list(public.columns)])
-    names, found = [], []
+    used = {*wanted, *kept} if wanted else {*public.columns}
+    roles = [role for role in column_roles(public) if role.name in used]
+    names, found, found_out = [], [], []
     for role in roles:
         if role.name in out:
             continue
         if role.name in dates:
             _check_dates(public, role.name)
             found.append((role.name, "as you asked"))
-        elif not role.useful and role.name not in wanted:
+        elif not role.useful and role.name not in kept:
             told[role.name] = role.why
+            found_out.append(role.name)
             continue
         elif role.kind == "date":
             found.append((role.name, role.why))
@@ -69,6 +75,12 @@ def choose_columns(public: pd.DataFrame, asked: Asked, label: str) -> Chosen:
     if not names:
         raise TableError("no column is left to learn from; name some with --columns.")
     _say("left out", list(told.items()))
+    if whose := [role.name for role in roles if role.kind == "unit" and role.name in found_out]:
+        say_note(
+            f"if {whose[0]} says whose row it is, people have several rows: `dpadapt fit --unit "
+            f"{whose[0]} --max-rows 5` protects all rows of a person. If it is a number like "
+            f"others, give --keep {whose[0]}."
+        )
     _say("dates", found)
     values = public[groups[0]].astype(str).to_numpy() if groups else None
     return Chosen(tuple(names), tuple(name for name, _ in found), values)

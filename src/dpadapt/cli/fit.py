@@ -10,27 +10,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .both_files import both_forms
-from .columns import Asked, choose_columns
+from .columns import Asked
 from .formats import Form, given_form
 from .holdout import HoldOut, error_bounds
 from .options import (
+    Columns,
+    Dates,
     Decimal,
+    Dropped,
     Encoding,
+    EstimatorName,
+    Groups,
+    Ids,
+    Kept,
     NoiseKind,
+    PrivateEncoding,
     Separator,
+    Settings,
+    TaskOption,
     require_ledger_with_dataset,
     require_unit_with_rows,
     takes,
 )
 from .outputs import refuse_out
 from .paid import charge_told, saved, shown_in_report
+from .public_table import PublicTable, read_public_table
 from .screens import console, plain_errors, say, say_aside, say_note, told_if_it_can_be
-from .tables import TableError, open_private, read_public, require_file
-from .task import Task, labels_of
+from .tables import TableError, no_header, open_private, require_file
+from .task import Task
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpadapt.modelfolder import Destination
     from dpadapt.privacy import Private
     from dpadapt.privacy.ledger.ledger import Account
@@ -38,7 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["Job", "fit"]
 
 _INDEX = "__index_level_"  # columns in which pandas keeps its row numbers
-_Names = list[str] | None
 
 
 @dataclass(frozen=True)
@@ -51,27 +59,21 @@ class Job:
     epsilon: Annotated[float, typer.Option(help="Privacy budget; smaller is more private.")]
     delta: Annotated[float, typer.Option(help="Probability that epsilon may fail, e.g. 1e-6.")]
     out: Annotated[Path, typer.Option(help="Folder for the model; must not exist.")]
-    task: Annotated[Task, typer.Option(help="What the label is; auto asks the public file.")] = (
-        Task.auto
-    )
-    estimator: Annotated[
-        str | None, typer.Option(help="Estimator of the library; by default it chooses itself.")
-    ] = None
-    set: Annotated[
-        _Names, typer.Option(help="Parameter of the estimator, name=value; may be repeated.")
-    ] = None
-    columns: Annotated[_Names, typer.Option(help="Use these columns only: a,b,c.")] = None
-    drop: Annotated[_Names, typer.Option(help="Leave these columns out: a,b,c.")] = None
-    id: Annotated[_Names, typer.Option(help="These columns are ids: left out.")] = None
-    date: Annotated[_Names, typer.Option(help="These columns are dates.")] = None
-    groups: Annotated[
-        str | None, typer.Option(help="Public column whose values are sub-populations.")
-    ] = None
+    task: TaskOption = Task.auto
+    estimator: EstimatorName = None
+    set: Settings = None
+    columns: Columns = None
+    keep: Kept = None
+    drop: Dropped = None
+    id: Ids = None
+    date: Dates = None
+    groups: Groups = None
     unit: Annotated[str | None, typer.Option(help="Private column that says whose row it is.")] = (
         None
     )
     max_rows: Annotated[
-        int | None, typer.Option(min=1, help="Rows of one unit, at most; with --unit.")
+        int | None,
+        typer.Option(min=1, metavar="<int>", help="Rows of one unit, at most; with --unit."),
     ] = None
     holdout: Annotated[
         float | None, typer.Option(help="Share of the private rows to measure the model on: 0.2.")
@@ -85,8 +87,12 @@ class Job:
     sep: Separator = None
     decimal: Decimal = None
     encoding: Encoding = None
+    private_encoding: PrivateEncoding = None
     degree: Annotated[
-        int, typer.Option(min=1, max=2, help="2 adds products of numbers; with --estimator.")
+        int,
+        typer.Option(
+            min=1, max=2, metavar="<int>", help="2 adds products of numbers; with --estimator."
+        ),
     ] = 1
     ledger: Annotated[
         str | None, typer.Option(help="Charge this ledger before anything is released.")
@@ -94,24 +100,13 @@ class Job:
     dataset: Annotated[
         str | None, typer.Option(help="Data set of the ledger that the private rows are.")
     ] = None
-    noise: Annotated[NoiseKind, typer.Option(help="seeded is for tests only.")] = NoiseKind.secure
+    noise: Annotated[
+        NoiseKind, typer.Option(metavar="<noise>", help="secure, exact; seeded is for tests only.")
+    ] = NoiseKind.secure
     random_state: Annotated[
-        int | None, typer.Option(min=0, help="Seed, for --noise seeded only.")
+        int | None, typer.Option(min=0, metavar="<int>", help="Seed, for --noise seeded only.")
     ] = None
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False
-
-
-@dataclass(frozen=True)
-class Public:
-    """The public table, ready for a fit."""
-
-    features: pd.DataFrame
-    labels: Any
-    task: Task
-    private_form: Form
-    dates: tuple[Any, ...]
-    groups: Any
-    unused: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,7 @@ class Fitted:
     """A model that is saved, and what it was fitted to."""
 
     model: Any
-    public: Public
+    public: PublicTable
     private: Private
     test: Private | None
     account: Account | None
@@ -156,20 +151,35 @@ def fit(job: Job) -> None:
     require_unit_with_rows(job.unit, job.max_rows)
     refuse_out(job.out, job.public, job.private, ledger=job.ledger)
     said = given_form(job.sep, job.decimal, job.encoding)
-    _validate.epsilon(job.epsilon)
+    given_form(None, None, job.private_encoding, option="--private-encoding")
+    for each in (job.epsilon, job.holdout_epsilon or job.epsilon):
+        _validate.epsilon(each, most=_validate.MOST_EPSILON)
     _validate.delta(job.delta)
-    require_file(job.public)
+    require_file(job.public, "--public")
     if not job.private.is_dir():
-        require_file(job.private)
+        require_file(job.private, "--private")
     hold = _hold(job)
     from dpadapt.modelfolder import open_destination  # not before: it takes its time
 
+    from .settings import check_settings
+
+    check_settings(job.estimator, job.set or (), epsilon=job.epsilon, delta=job.delta)
+    _refuse_existing(job)
     # whatever can be refused is refused before any budget is spent
     with open_destination(job.out, force=job.force) as place:
         done = _fitted(job, said, place, hold)
     _tell(job, done)
     if hold is not None:
         _measure(job, done, hold)
+
+
+def _refuse_existing(job: Job) -> None:
+    from dpadapt.modelfolder import ModelExistsError, check_destination
+
+    try:
+        check_destination(job.out, force=job.force)
+    except ModelExistsError:
+        raise TableError(f"--out: {job.out} exists; use --force to replace it.") from None
 
 
 def _hold(job: Job) -> HoldOut | None:
@@ -220,12 +230,14 @@ def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
 
 def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | None) -> Fitted:
     """Return the model, fitted and saved."""
-    from dpadapt._cautions import budget_cautions
+    from dpadapt._cautions import budget_cautions, size_cautions
     from dpadapt.privacy import Ledger
 
-    public = _read(job, said)
-    private = _private(job, public)
     account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
+    form, own_form = both_forms(job.public, job.private, said, job.private_encoding)
+    asked = Asked(job.columns, job.keep, job.drop, job.id, job.date, job.groups, job.unit)
+    public = read_public_table(job.public, job.label, form=form, task=job.task, asked=asked)
+    private = _private(job, public, own_form)
     train, test, own = private, None, account
     if hold is not None:
         train, test = hold.parts(private, account)
@@ -235,6 +247,11 @@ def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | 
     _say_samples(job, public, private, reads_labels=reads)
     for text in budget_cautions(job.epsilon, job.delta, train.n_rows):
         say_note(text)
+    for text in size_cautions(job.epsilon, job.delta, _people(train)):
+        say_note(text)
+    if hold is not None and test is not None:
+        for text in size_cautions(hold.epsilon, job.delta, _people(test), held_out=True):
+            say_note(text)
     if console(stderr=True).is_terminal:
         say_aside(" fitting public rows first, which costs no privacy; this may take a minute ...")
     groups = {} if public.groups is None else {"groups": public.groups}
@@ -246,7 +263,12 @@ def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | 
     return Fitted(model, public, private, test, account, context)
 
 
-def _context(job: Job, public: Public, model: Any) -> dict[str, Any]:
+def _people(private: Private) -> int:
+    """How many are protected: rows, or people where they have several."""
+    return private.n_people or private.n_rows
+
+
+def _context(job: Job, public: PublicTable, model: Any) -> dict[str, Any]:
     """What the report says beyond the model."""
     context: dict[str, Any] = {
         "title": f"Privacy report: a model of {job.label}",
@@ -261,30 +283,13 @@ def _context(job: Job, public: Public, model: Any) -> dict[str, Any]:
     return context
 
 
-def _read(job: Job, said: dict[str, str]) -> Public:
-    """Read the public file, tell what it is, and choose columns."""
-    form, own = both_forms(job.public, job.private, said)
-    features, label = read_public(job.public, job.label, form)
-    if label.isna().any():
-        kept = label.notna()
-        say_note(f"{int((~kept).sum())} public rows have no label, and are left out.")
-        features, label = features[kept], label[kept]
-    labels, task = labels_of(label, job.task)
-    ids = [*(job.id or ()), *([job.unit] if job.unit in features.columns else ())]
-    asked = Asked(job.columns, job.drop, ids, job.date, job.groups)
-    chosen = choose_columns(features, asked, job.label)
-    used = features[list(chosen.names)]
-    unused = tuple(name for name in features.columns if name not in chosen.names)
-    return Public(used, labels, task, own, chosen.dates, chosen.groups, unused)
-
-
-def _private(job: Job, public: Public) -> Private:
+def _private(job: Job, public: PublicTable, form: Form) -> Private:
     """Open the private file; refuse one that lacks a column."""
     used = [str(name) for name in public.features.columns]
-    private = open_private(
-        job.private, job.label, form=public.private_form, unit=job.unit, max_rows=job.max_rows
-    )
+    private = open_private(job.private, job.label, form=form, unit=job.unit, max_rows=job.max_rows)
     missing = [name for name in used if name not in (private.columns or ())]
+    if len(missing) == len(used):
+        raise TableError(no_header(job.private))
     if missing:
         raise TableError(
             f"the private file {job.private} lacks the column(s) {', '.join(missing)} that "
@@ -295,7 +300,7 @@ def _private(job: Job, public: Public) -> Private:
     return private
 
 
-def _model(job: Job, public: Public, private: Private, account: Any) -> Any:
+def _model(job: Job, public: PublicTable, private: Private, account: Any) -> Any:
     """The model to fit; whatever is wrong with it is told now."""
     from .model import is_auto, table_model
     from .settings import estimator_class, make_estimator
@@ -321,11 +326,10 @@ def _model(job: Job, public: Public, private: Private, account: Any) -> Any:
             f"{kind.__name__} needs private labels, and {job.private} has no column "
             f"{job.label!r}. Without labels there is --estimator DiscrepancyRegressor."
         )
-    forced = None if job.date is None else public.dates
-    return table_model(public.features, estimator, degree=job.degree, dates=forced)
+    return table_model(public.features, estimator, degree=job.degree, dates=public.dates)
 
 
-def _say_samples(job: Job, public: Public, private: Private, *, reads_labels: bool) -> None:
+def _say_samples(job: Job, public: PublicTable, private: Private, *, reads_labels: bool) -> None:
     rows, columns = public.features.shape
     say("public", f"{job.public}: {rows:,} rows, {columns} columns, labelled")
     labelled = "with" if private.labelled else "without"

@@ -13,11 +13,20 @@ from pathlib import Path
 
 import typer
 
-__all__ = ["Form", "given_form", "guess_form", "name_of", "private_separator"]
+__all__ = [
+    "Form",
+    "given_form",
+    "guess_form",
+    "name_of",
+    "other_encoding",
+    "private_header",
+    "private_separator",
+]
 
 _SEPARATORS = (",", ";", "\t", "|")
 _NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 _SPELT = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
+_UTF8 = ("utf-8", "utf8", "utf-8-sig")
 _LINES = 50  # that a guess looks at
 _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
@@ -50,8 +59,12 @@ def name_of(sep: str) -> str:
     return _NAMES.get(sep, sep)
 
 
-def given_form(sep: str | None, decimal: str | None, encoding: str | None) -> dict[str, str]:
+def given_form(
+    sep: str | None, decimal: str | None, encoding: str | None, *, option: str = "--encoding"
+) -> dict[str, str]:
     """Check what the command line says about a form; return what it says.
+
+    ``option`` is what the encoding is called there.
 
     Examples
     --------
@@ -70,7 +83,7 @@ def given_form(sep: str | None, decimal: str | None, encoding: str | None) -> di
     if encoding is not None:
         if not _one_byte_a_letter(encoding):
             raise typer.BadParameter(
-                f"--encoding {encoding!r} is not one that can be read line by line; save the files "
+                f"{option} {encoding!r} is not one that can be read line by line; save the files "
                 "as UTF-8, or name an encoding such as latin-1 or cp1252."
             )
         said["encoding"] = encoding
@@ -84,7 +97,7 @@ def _one_byte_a_letter(encoding: str) -> bool:
         ascii_first = bytes(range(128)).decode(encoding) == bytes(range(128)).decode("ascii")
     except (LookupError, UnicodeError, ValueError):
         return False
-    utf8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8", "utf-8-sig")
+    utf8 = encoding.lower().replace("_", "-") in _UTF8
     return ascii_first and (utf8 or len(every) == 256)
 
 
@@ -109,6 +122,21 @@ def _encoding(content: bytes) -> str:
     return "utf-8"
 
 
+def other_encoding(content: bytes, encoding: str) -> str:
+    """The encoding that a file seems to have instead of the one it is read in; or nothing.
+
+    Examples
+    --------
+    >>> other_encoding("größe".encode(), "cp1252"), other_encoding(b"size", "cp1252")
+    ('utf-8', '')
+    >>> other_encoding("größe".encode("cp1252"), "utf-8")
+    'cp1252'
+    """
+    guess = "" if content.isascii() else _encoding(content)
+    utf8 = encoding.lower().replace("_", "-") in _UTF8
+    return guess if guess and (guess == "utf-8") != utf8 else ""
+
+
 def _agreement(lines: list[str], sep: str) -> tuple[float, int]:
     """How many lines are as wide as the first, and how wide; 0 for one column."""
     widths = [len(_split(line, sep)) for line in lines]
@@ -124,6 +152,27 @@ def _decimal(lines: list[str], sep: str) -> str:
     commas = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
     points = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
     return "," if commas > points else "."
+
+
+def private_header(first: bytes, columns: Collection[str], form: Form) -> tuple[str, str]:
+    """First line of a private file, and the encoding in which it has most of the public names.
+
+    Examples
+    --------
+    >>> private_header("größe,y".encode(), ["größe", "y"], Form(encoding="cp1252"))
+    ('größe,y', 'utf-8')
+    """
+    order = dict.fromkeys((form.encoding, "utf-8", "cp1252"))
+    lines = {
+        each: first.decode(each, "replace").removeprefix("\ufeff").rstrip("\r\n") for each in order
+    }
+
+    def known(encoding: str) -> int:
+        line = lines[encoding]
+        return max(len({*_split(line, sep)} & {*columns}) for sep in (form.sep, *_SEPARATORS))
+
+    best = max(order, key=known)
+    return lines[best], best
 
 
 def private_separator(header: str, columns: Collection[str], form: Form) -> str:

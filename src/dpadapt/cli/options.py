@@ -11,14 +11,26 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
+from .task import Task
+
 __all__ = [
+    "Columns",
     "DatasetName",
+    "Dates",
     "Decimal",
+    "Dropped",
     "Encoding",
+    "EstimatorName",
+    "Groups",
+    "Ids",
+    "Kept",
     "LedgerPath",
     "ModelPath",
     "NoiseKind",
+    "PrivateEncoding",
     "Separator",
+    "Settings",
+    "TaskOption",
     "Trusted",
     "require_ledger_with_dataset",
     "require_unit_with_rows",
@@ -26,6 +38,20 @@ __all__ = [
 ]
 
 Job = TypeVar("Job")
+_Names = list[str] | None
+
+
+def estimator_names(incomplete: str = "") -> list[str]:
+    """Names that --estimator takes, for the completion of a shell.
+
+    Examples
+    --------
+    >>> estimator_names("AutoR")
+    ['AutoRegressor']
+    """
+    from .settings import known_estimators
+
+    return [each for each in sorted(known_estimators()) if each.startswith(incomplete)]
 
 
 class NoiseKind(StrEnum):
@@ -47,7 +73,35 @@ Trusted = Annotated[
 ]
 Separator = Annotated[str | None, typer.Option(help="Separator of CSV files; guessed.")]
 Decimal = Annotated[str | None, typer.Option(help="Decimal sign: . or , ; guessed.")]
-Encoding = Annotated[str | None, typer.Option(help="Of CSV files, e.g. latin-1.")]
+Encoding = Annotated[str | None, typer.Option(help="Of CSV files, e.g. latin-1; guessed.")]
+TaskOption = Annotated[
+    Task,
+    typer.Option(
+        metavar="<task>",  # shorter than the list of what there is, which would widen all of --help
+        help="regression, classification, or auto: asks the public label.",
+    ),
+]
+PrivateEncoding = Annotated[
+    str | None, typer.Option(help="Of the private file, if it is another one.")
+]
+Columns = Annotated[_Names, typer.Option(help="Use these columns only: a,b,c.")]
+Kept = Annotated[_Names, typer.Option(help="Use these, also if they look like ids.")]
+Dropped = Annotated[_Names, typer.Option(help="Leave these columns out: a,b,c.")]
+Ids = Annotated[_Names, typer.Option(help="These columns are ids: left out.")]
+Dates = Annotated[_Names, typer.Option(help="These columns are dates.")]
+Groups = Annotated[
+    str | None, typer.Option(help="Public column whose values are sub-populations; no feature.")
+]
+Settings = Annotated[
+    _Names, typer.Option(help="Parameter of the estimator, name=value; may be repeated.")
+]
+EstimatorName = Annotated[
+    str | None,
+    typer.Option(
+        help="Estimator of the library; by default it chooses itself.",
+        autocompletion=estimator_names,
+    ),
+]
 
 
 def takes(job: type[Job]) -> Callable[[Callable[[Job], None]], Callable[..., None]]:

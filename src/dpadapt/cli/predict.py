@@ -60,7 +60,7 @@ def predict(job: Job) -> None:
     fitted = load_model(job.model, trusted=job.trust or ())
     if job.proba and not hasattr(fitted, "predict_proba"):
         raise TableError("--proba: this model predicts numbers, which have no probabilities.")
-    require_file(job.input)
+    require_file(job.input, "--input")
     rows = read_table(job.input, guess_form(job.input, said) if is_csv(job.input) else Form())
     write_table(_predictions(job, fitted, rows), job.out)
     say("wrote", f"{job.out}: {len(rows):,} predictions, in the order of {job.input}.")

@@ -98,9 +98,10 @@ def _label(pair: Pair) -> Iterator[Finding]:
     if pair.label is None or pair.label not in pair.private.columns:
         return
     ours, theirs = pair.public[pair.label], pair.private[pair.label]
-    gone = float(theirs.isna().mean())
+    gone = int(theirs.isna().sum())
     if gone:
-        yield Finding(True, "label", f"{gone:.1%} of the private labels are missing.")
+        text = f"{gone:,} of {len(theirs):,} private labels are missing ({gone / len(theirs):.1%})."
+        yield Finding(True, "label", text)
     if not pair.classes:
         yield from _number_label(_floats(ours), theirs)
         return
@@ -219,17 +220,21 @@ def _bounds(pair: Pair, roles: Any) -> Iterator[Finding]:
 
 def _people(pair: Pair, roles: Any) -> Iterator[Finding]:
     """One person in several rows, or in both files."""
+    from dpadapt.features import column_roles
     from dpadapt.features.roles import named_like_an_id
 
-    ids = {role.name for role in roles if role.kind == "id"}
+    ids = {role.name for role in roles if role.kind in ("id", "unit")}
     ids |= {name for name in pair.private.columns if named_like_an_id(name)}
+    typed = pair.private.drop(columns=pair.label or [], errors="ignore").apply(_typed)
+    ids |= {role.name for role in column_roles(typed) if role.kind == "unit"}
     for name in sorted(map(str, ids)):
         if name in pair.private.columns:
             counts = pair.private[name].value_counts()
             if len(counts) and counts.iloc[0] > 1:
                 text = (
                     f"{len(counts):,} different ids in {len(pair.private):,} private rows, up to "
-                    f"{counts.iloc[0]:,} rows each: the guarantee is for one row, not for one id."
+                    f"{counts.iloc[0]:,} rows each: the guarantee is for one row, not for one id. "
+                    f"If they are people, fit with --unit {name} and --max-rows."
                 )
                 yield Finding(True, name, text)
     same = [name for name in pair.features if name not in ids]
@@ -271,6 +276,12 @@ def _floats(cells: pd.Series) -> Any:
     import pandas as pd
 
     return pd.to_numeric(cells.replace({"True": "1", "False": "0"}), errors="coerce")
+
+
+def _typed(cells: pd.Series) -> Any:
+    """Cells as numbers, if all that are there are."""
+    numbers = _floats(cells)
+    return numbers if (numbers.notna() == cells.notna()).all() else cells
 
 
 def _plain(cell: str) -> str:

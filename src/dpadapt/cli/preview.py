@@ -11,17 +11,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .both_files import public_form
-from .columns import Asked, choose_columns
+from .columns import Asked
 from .formats import given_form
-from .options import Decimal, Encoding, Separator, takes
+from .options import (
+    Columns,
+    Dates,
+    Decimal,
+    Dropped,
+    Encoding,
+    Groups,
+    Ids,
+    Kept,
+    Separator,
+    TaskOption,
+    takes,
+)
 from .outputs import refuse_out, write_whole
+from .public_table import PublicTable, read_public_table
 from .screens import console, numbers_table, plain_errors, say, say_note
-from .tables import TableError, read_public
-from .task import Task, labels_of
+from .tables import require_file
+from .task import Task
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from dpadapt.preview import Preview
     from dpadapt.preview.result import Target
 
@@ -37,7 +48,12 @@ class Question:
 
     public: Annotated[Path, typer.Option(help="Public rows with labels: CSV or Parquet.")]
     label: Annotated[str, typer.Option(help="Column of the public file to predict.")]
-    rows: Annotated[int, typer.Option(min=1, help="Private rows that the fit will have.")]
+    rows: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Private rows that the fit will have; people, if they have several rows."
+        ),
+    ]
     epsilon: Annotated[
         list[float] | None, typer.Option(help="Budgets to try, one or more after each other.")
     ] = None
@@ -45,15 +61,12 @@ class Question:
         list[float] | None, typer.Argument(metavar="[EPSILON]...", help="More budgets.")
     ] = None
     delta: Annotated[float, typer.Option(help="As you will give it to fit.")] = 1e-6
-    groups: Annotated[
-        str | None, typer.Option(help="Public column that says who belongs together; no feature.")
-    ] = None
-    columns: Annotated[
-        list[str] | None, typer.Option(help="Use these columns only, as in fit: a,b,c.")
-    ] = None
-    drop: Annotated[
-        list[str] | None, typer.Option(help="Leave these columns out, as in fit: a,b,c.")
-    ] = None
+    groups: Groups = None
+    columns: Columns = None
+    keep: Kept = None
+    drop: Dropped = None
+    id: Ids = None
+    date: Dates = None
     target: Annotated[
         str | None, typer.Option(help="Solve for an error (0.2) or a share of the gap (50%).")
     ] = None
@@ -61,7 +74,7 @@ class Question:
         float | None,
         typer.Option(help="Part of the public error that no privacy would gain, if you know it."),
     ] = None
-    task: Annotated[Task, typer.Option(help="auto looks at the label.")] = Task.auto
+    task: TaskOption = Task.auto
     sep: Separator = None
     decimal: Decimal = None
     encoding: Encoding = None
@@ -92,20 +105,22 @@ def preview(asked: Question) -> None:
             refuse_out(asked.out / each, asked.public)
     target = None if asked.target is None else Target.of(asked.target)
     epsilons = [*(asked.epsilon or ()), *(asked.more or ())] or [0.25, 0.5, 1.0, 2.0, 4.0]
-    X, y, groups, task = _public(asked)
+    _check(asked, epsilons)
+    table = _public(asked)
+    X = _numbers(table)
     if asked.out is not None:
         asked.out.mkdir(parents=True, exist_ok=True)
-    say("public", f"{asked.public}: {len(X):,} rows, {X.shape[1]} columns, labelled")
+    say("public", f"{asked.public}: {len(X):,} rows, {table.features.shape[1]} columns, labelled")
     with console(stderr=True).status("rehearsing") as status:
         view = rehearse(
             X,
-            y,
+            table.labels,
             rows=asked.rows,
             epsilons=epsilons,
             delta=asked.delta,
-            groups=groups,
+            groups=table.groups,
             gap=asked.gap,
-            task=task.value,
+            task=table.task.value,
             progress=lambda done, total, name: status.update(
                 f"rehearsing: {name} ({done + 1} of {total})"
             ),
@@ -118,25 +133,31 @@ def preview(asked: Question) -> None:
         say("wrote", f"{asked.out}: preview.json, preview.csv, preview.png")
 
 
-def _public(asked: Question) -> tuple[pd.DataFrame, Any, Any, Task]:
-    """Features, labels, groups and task, chosen as fit chooses them; what is left out is told."""
+def _check(asked: Question, epsilons: list[float]) -> None:
+    """Refuse budgets that fit would refuse, before the file is read."""
+    from dpadapt import _validate
+
+    for each in epsilons:
+        _validate.epsilon(each, most=_validate.MOST_EPSILON)
+    _validate.delta(asked.delta)
+
+
+def _public(asked: Question) -> PublicTable:
+    """The public table as fit reads it; what is left out is told."""
     said = given_form(asked.sep, asked.decimal, asked.encoding)
-    features, label = read_public(asked.public, asked.label, public_form(asked.public, said))
-    if asked.groups is not None and asked.groups not in features.columns:
-        listed = ", ".join(map(str, features.columns))
-        raise TableError(
-            f"{asked.public} has no column {asked.groups!r} for --groups; has: {listed}."
-        )
-    known = label.notna()
-    if not known.all():
-        say_note(f"{int((~known).sum()):,} public rows have no label and are left out.")
-        features, label = features[known], label[known]
-    if features.empty:
-        raise TableError(f"{asked.public} has no labelled rows.")
-    labels, task = labels_of(label, asked.task)
-    columns = Asked(columns=asked.columns, drop=asked.drop, groups=asked.groups)
-    chosen = choose_columns(features, columns, asked.label)
-    return features[list(chosen.names)], labels, chosen.groups, task
+    require_file(asked.public, "--public")
+    form = public_form(asked.public, said)
+    columns = Asked(asked.columns, asked.keep, asked.drop, asked.id, asked.date, asked.groups)
+    return read_public_table(asked.public, asked.label, form=form, task=asked.task, asked=columns)
+
+
+def _numbers(table: PublicTable) -> Any:
+    """Rows as the estimator will see them: a table, or numbers where dates were named."""
+    if table.dates is None:
+        return table.features
+    from dpadapt.features import table_features
+
+    return table_features(table.features, 1, table.dates).fit_transform(table.features)
 
 
 def _show(view: Preview, target: Target | None) -> None:

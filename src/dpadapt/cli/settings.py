@@ -10,7 +10,7 @@ import typer
 
 from .task import Task
 
-__all__ = ["estimator_class", "make_estimator"]
+__all__ = ["check_settings", "estimator_class", "known_estimators", "make_estimator"]
 
 _NEED_AGENTS = ("HybridTilt", "SubsampleTestReweigh")
 _OWN_OPTIONS = {
@@ -35,13 +35,8 @@ def estimator_class(name: str | None, task: Task) -> type:
 
     if name is None:
         name = "AutoClassifier" if task is Task.classification else "AutoRegressor"
-    known = _known()
-    if name in _NEED_AGENTS:
-        raise typer.BadParameter(f"--estimator {name} asks agents one by one; use it in Python.")
-    if name not in known:
-        listed = ", ".join(sorted(known))
-        raise typer.BadParameter(f"--estimator {name} is not one of: {listed}.")
-    kind = known[name]
+    known = known_estimators()
+    kind = _named(name, known)
     classifies = issubclass(kind, ClassifierMixin)
     if classifies != (task is Task.classification):
         asked = "classes" if task is Task.classification else "numbers"
@@ -53,7 +48,38 @@ def estimator_class(name: str | None, task: Task) -> type:
     return kind
 
 
-def _known() -> dict[str, type]:
+def _named(name: str, known: dict[str, type]) -> type:
+    if name in _NEED_AGENTS:
+        raise typer.BadParameter(f"--estimator {name} asks agents one by one; use it in Python.")
+    if name not in known:
+        listed = ", ".join(sorted(known))
+        raise typer.BadParameter(f"--estimator {name} is not one of: {listed}.")
+    return known[name]
+
+
+def check_settings(name: str | None, given: Sequence[str], **session: Any) -> None:
+    """Refuse --estimator and --set as far as it can be done before any file is read.
+
+    Without a name either of those that choose by themselves must take the parameters.
+
+    Examples
+    --------
+    >>> check_settings("ReweightingRegressor", ["radius=2"], epsilon=1.0, delta=1e-6)
+    """
+    known = known_estimators()
+    names = ("AutoRegressor", "AutoClassifier") if name is None else (name,)
+    refused: Exception | None = None
+    for each in names:
+        try:
+            make_estimator(_named(each, known), given, **session)
+            return
+        except (typer.BadParameter, ValueError, TypeError) as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def known_estimators() -> dict[str, type]:
     """Estimators that a model folder can hold, by name."""
     from importlib import import_module
 

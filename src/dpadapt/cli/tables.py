@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TableError",
+    "check_label",
     "is_csv",
+    "no_header",
     "open_private",
     "read_public",
     "read_table",
     "require_file",
     "text_lines",
+    "widths",
     "write_table",
 ]
 
@@ -73,12 +76,19 @@ def _reason(error: Exception) -> str:
 def read_public(path: Path, label: str, form: Form | None = None) -> tuple[pd.DataFrame, pd.Series]:
     """Read a public table; return its features and its label, as it is."""
     table = read_table(path, form)
-    if label not in table.columns:
-        listed = ", ".join(map(str, table.columns))
-        raise TableError(f"{path} has no column {label!r} for the label; it has: {listed}.")
+    check_label(path, table, label)
     if len(table.columns) == 1:
         raise TableError(f"{path} has no column besides the label {label!r}.")
     return table.drop(columns=label), table[label]
+
+
+def check_label(path: Path, table: pd.DataFrame, label: str) -> None:
+    """Refuse a public table that lacks the label."""
+    if label not in table.columns:
+        listed = ", ".join(map(str, table.columns))
+        if len(table.columns) == 1:
+            listed = f"one column only, {listed!r}. Which separator does it use? See --sep"
+        raise TableError(f"{path} has no column {label!r} for the label; it has: {listed}.")
 
 
 def open_private(
@@ -112,16 +122,11 @@ def open_private(
     people = {} if unit is None else {"unit": unit, "max_rows": max_rows}
     if path.is_dir():
         for each in path.glob("*.parquet"):
-            require_file(each)
+            require_file(each, "--private")
+    else:
+        require_file(path, "--private")
+    if path.is_dir() or not is_csv(path):
         return _parquet(path, label, people)
-    require_file(path)
-    if not is_csv(path):
-        try:
-            return _parquet(path, label, people)
-        except TableError:
-            raise
-        except ValueError:
-            raise TableError(f"the private file {path} could not be read as Parquet.") from None
     try:
         table = text_lines(path, form or Form(), records=unit is not None)
     except Exception:  # the message may quote private cells
@@ -138,7 +143,7 @@ def _in_memory(path: Path, table: pd.DataFrame, label: str | None, people: dict[
     from dpadapt.privacy import Private
 
     if table.columns.has_duplicates:  # the first line is public
-        raise TableError(f"the private file {path} has two columns of the same name.")
+        raise TableError(no_header(path))
     try:
         if label is None or label not in table.columns:
             return Private(table, **people)
@@ -153,9 +158,24 @@ def _in_memory(path: Path, table: pd.DataFrame, label: str | None, people: dict[
 def _parquet(path: Path, label: str | None, people: dict[str, Any]) -> Private:
     from dpadapt.privacy import Private
 
-    columns = Private.from_parquet(path).columns or ()
+    try:
+        columns = Private.from_parquet(path).columns or ()
+    except ValueError as error:
+        text = str(error).removeprefix("path: ")
+        raise TableError(f"--private: {text}") from None
     _check_unit(path, people.get("unit"), columns)
-    return Private.from_parquet(path, label=label if label in columns else None, **people)
+    try:
+        return Private.from_parquet(path, label=label if label in columns else None, **people)
+    except ValueError:  # the message may quote private cells
+        raise TableError(f"--private: {path} cannot be used as Parquet.") from None
+
+
+def no_header(path: Path) -> str:
+    """What is said of a private file without a line of names: no word of what is there instead."""
+    return (
+        f"the first line of the private file {path} is no line of names like that of the public "
+        "one, each there once. Give it one; if it has one, is it another separator (--sep)?"
+    )
 
 
 def _check_unit(path: Path, unit: str | None, columns: Sequence[str]) -> None:
@@ -196,13 +216,23 @@ def _records(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n".join(held)
 
 
-def _cells(line: bytes, width: int, form: Form) -> list[str | None]:
-    """Cells of one line; what is not there is missing, and what is too much is left out."""
+def widths(path: Path, form: Form) -> Iterator[int]:
+    """Number of cells in each line of a CSV file."""
+    for line in path.read_bytes().removesuffix(b"\n").split(b"\n"):
+        yield len(_split(line, form))
+
+
+def _split(line: bytes, form: Form) -> list[str]:
     try:
         text = line.decode(form.encoding, "replace").rstrip("\r")
-        found = next(csv.reader([text], delimiter=form.sep), [])
+        return next(csv.reader([text], delimiter=form.sep), [])
     except csv.Error:
-        found = []
+        return []
+
+
+def _cells(line: bytes, width: int, form: Form) -> list[str | None]:
+    """Cells of one line; what is not there is missing, and what is too much is left out."""
+    found = _split(line, form)
     cells = [None if cell in _NOTHING else form.cell(cell) for cell in found[:width]]
     return cells + [None] * (width - len(cells))
 
@@ -215,16 +245,22 @@ def write_table(table: pd.DataFrame, path: Path) -> None:
         table.to_parquet(path, index=False)
 
 
-def require_file(path: Path) -> None:
-    """Refuse what is no file on a disk: a pipe would wait for its writer, a device never end."""
+def require_file(path: Path, option: str = "") -> None:
+    """Refuse what is no file on a disk: a pipe would wait for its writer, a device never end.
+
+    ``option`` is what gave the path on the command line.
+    """
+    by = f"{option}: " if option else ""
     try:
-        mode = path.stat().st_mode
+        found = path.stat()
     except (OSError, ValueError):
-        raise TableError(f"there is no file {path}.") from None
-    if stat.S_ISDIR(mode):
-        raise TableError(f"{path} is a folder, not a file.")
-    if not stat.S_ISREG(mode):
-        raise TableError(f"{path} is a pipe or a device; write its content to a file first.")
+        raise TableError(f"{by}there is no file {path}.") from None
+    if stat.S_ISDIR(found.st_mode):
+        raise TableError(f"{by}{path} is a folder, not a file.")
+    if not stat.S_ISREG(found.st_mode):
+        raise TableError(f"{by}{path} is a pipe or a device; write its content to a file first.")
+    if found.st_size == 0:
+        raise TableError(f"{by}{path} is empty.")
 
 
 def is_csv(path: Path) -> bool:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .dates import date_format, is_date
+from .people import coded_rows, people_column
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Role", "column_roles"]
+__all__ = ["Role", "column_roles", "number_ids"]
 
 _ID_NAME = re.compile(
     r"(.*[_\W])?(?i:id|ids|uuid|guid|key|index|rownames?|row_?(number|nr|no))"
@@ -31,8 +34,9 @@ class Role:
     ----------
     name : object
         Of the column.
-    kind : {"constant", "id", "text", "date", "feature"}
-        "text": texts of which none is common. "date" and "feature" are of use.
+    kind : {"constant", "id", "unit", "text", "date", "feature"}
+        "unit": says whose row it is, where people have several. "text": texts of which none is
+        common. "date" and "feature" are of use.
     why : str
         In words, for people.
 
@@ -69,7 +73,31 @@ def column_roles(public: pd.DataFrame) -> tuple[Role, ...]:
     >>> [role.kind for role in column_roles(public)]
     ['id', 'constant', 'constant', 'feature']
     """
-    return tuple(_role(name, public[name]) for name in public.columns)
+    coded = cache(lambda: coded_rows(public))
+    own = (_role(name, public[name]) for name in public.columns)
+    return tuple(_whose(public, role, coded) for role in own)
+
+
+def number_ids(public: pd.DataFrame) -> tuple[Role, ...]:
+    """Roles of columns of whole numbers that look like ids: as numbers they say nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> [role.name for role in number_ids(pd.DataFrame({"row": range(30), "land": "A"}))]
+    ['row']
+    """
+    whole = [name for name in public.columns if getattr(public[name].dtype, "kind", "") in "iu"]
+    roles = column_roles(public[whole])
+    return tuple(role for role in roles if role.kind in ("id", "unit"))
+
+
+def _whose(public: pd.DataFrame, role: Role, coded: Callable[[], pd.DataFrame]) -> Role:
+    """The role of a column, or "unit" if it says whose rows they are."""
+    if role.kind not in ("feature", "text") or _unhashable(public[role.name]):
+        return role
+    why = people_column(public, role.name, coded)
+    return Role(role.name, "unit", why) if why else role
 
 
 def _role(name: Any, column: pd.Series) -> Role:

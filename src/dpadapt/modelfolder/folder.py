@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpadapt.privacy import Guarantee
 
-from .errors import ModelFolderError
+from .errors import ModelExistsError, ModelFolderError
 from .files import AGAIN, new_folder, parse_json, put_in_place, read_file, write_file
 from .reading import decode
 from .sealing import seal, sealed_names, unseal
@@ -251,7 +251,7 @@ another place for the model.
                 f"{target} exists and is not a model folder; choose another place for the model."
             )
         if not force:
-            raise ModelFolderError(f"{target} exists; use --force (force=True) to replace it.")
+            raise ModelExistsError(f"{target} exists; use force=True to replace it.")
     parent = next(place for place in target.absolute().parents if place.exists())
     if not (parent.is_dir() and os.access(parent, os.W_OK)):
         raise ModelFolderError(f"{target} cannot be written: no permission to write in {parent}.")

@@ -15,6 +15,7 @@ __all__ = ["Part", "sub_populations"]
 
 _CLUSTERS = _BLOCKS = 3
 _LEAST = 40  # rows of a part, and of what is left
+_NAMED = 3  # values that the name of a part lists
 _CUT = 5.0  # standard deviations, so that one far row makes no cluster of its own
 
 
@@ -53,13 +54,14 @@ def sub_populations(X: NDArray[np.float64], groups: Any = None) -> tuple[Part, .
     >>> [part.name for part in sub_populations(X)]
     ['cluster 1', 'cluster 2', 'cluster 3', 'first rows', 'last rows']
     >>> [part.name for part in sub_populations(X, np.repeat(["a", "b"], 250))]
-    ['group 1', 'group 2']
+    ['a', 'b']
     """
     m = len(X)
     if groups is not None:
         folds = group_folds(groups, m)
         found = [
-            Part(f"group {each + 1}", np.flatnonzero(folds == each)) for each in np.unique(folds)
+            Part(_name(np.asarray(groups)[folds == each]), np.flatnonzero(folds == each))
+            for each in np.unique(folds)
         ]
     else:
         found = [*_clusters(X), *_ends(m)]
@@ -70,6 +72,13 @@ def sub_populations(X: NDArray[np.float64], groups: Any = None) -> tuple[Part, .
             "so that nothing can be rehearsed. Bring more public rows, or other groups."
         )
     return large
+
+
+def _name(values: NDArray[Any]) -> str:
+    """What a part of groups is called: by the values in it, in the order in which they appear."""
+    names = [str(each) for each in dict.fromkeys(values.tolist())]
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _clusters(X: NDArray[np.float64]) -> list[Part]:
