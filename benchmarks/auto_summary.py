@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from dpadapt.report.figures import blank, set_title
@@ -13,6 +12,8 @@ __all__ = ["PRIVATE", "PUBLIC", "draw_gaps", "judge", "show"]
 
 PRIVATE = ("auto", "default", "finetune", "adassp", "noisy", "adamix", "opacus")
 PUBLIC = ("linear", "trees", "start", "oracle linear", "oracle trees")
+_COLORS = [f"C{number}" for number in range(10)]
+_SHOWN = (-50, 250)  # percent; lines that leave it are cut there
 
 
 def best_oracle(errors: pd.Series, first: str) -> float:
@@ -95,22 +96,39 @@ def judge(lines: pd.DataFrame) -> None:
 
 
 def draw_gaps(lines: pd.DataFrame, path: Path) -> None:
-    """Gap closed against epsilon, a line for each task and size."""
-    figure, axes = blank(7, 4.5)
-    for (name, size), part in lines.groupby(["task", "size"], sort=False):
-        by = part.groupby("method").error.mean()
-        if not room(by, "linear"):
-            continue
-        auto = part[part.method == "auto"].groupby("epsilon").error.mean()
-        style = "-" if size == "all" else "--"
-        shown = [np.clip(gap(by, value), -100, 200) for value in auto]
-        axes.plot(auto.index, shown, style, marker="o", label=f"{name}, n = {size}")
-    axes.set_xscale("log", base=2)
-    budgets = sorted(lines.epsilon.dropna().unique())
-    axes.set_xticks(budgets, labels=[f"{each:g}" for each in budgets])
-    axes.set_xlabel("epsilon")
-    axes.axhline(100, color="grey", linewidth=0.8)
-    axes.axhline(0, color="grey", linewidth=0.8)
-    axes.legend(fontsize=6, ncols=2)
-    set_title(axes, "Gap from public linear to the linear oracle, % closed")
+    """Gap closed against epsilon: a panel for each number of rows, a line for each task."""
+    tasks = [name for name in lines.task.unique() if _has_gap(lines[lines.task == name])]
+    styles = [(color, dash) for dash in ("-", "--", ":") for color in _COLORS]
+    figure, panels = blank(11, 5, columns=2)
+    for axes, size in zip(panels, ("500", "all"), strict=True):
+        medians = []
+        for name, (color, dash) in zip(tasks, styles, strict=False):
+            part = lines[(lines.task == name) & (lines["size"] == size)]
+            if part.empty or not _has_gap(part):
+                continue
+            by = part.groupby("method").error.mean()
+            auto = part[part.method == "auto"].groupby("epsilon").error.mean()
+            closed = auto.map(lambda value, by=by: gap(by, value))
+            medians.append(closed)
+            axes.plot(closed.index, closed.clip(*_SHOWN), dash, color=color, label=name, lw=1.2)
+        if medians:
+            middle = pd.concat(medians, axis=1).median(axis=1)
+            axes.plot(middle.index, middle.clip(*_SHOWN), "k-o", lw=3, label="median")
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(list(middle.index), labels=[f"{each:g}" for each in middle.index])
+        axes.set_xlabel("epsilon")
+        axes.set_ylim(*_SHOWN)
+        for level in (0, 100):
+            axes.axhline(level, color="grey", lw=0.8)
+        set_title(axes, f"{'All rows' if size == 'all' else size + ' rows'}: gap closed, %")
+    handles = {
+        name: line
+        for axes in panels
+        for line, name in zip(*axes.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", fontsize=8)
     figure.savefig(path, dpi=110)
+
+
+def _has_gap(part: pd.DataFrame) -> bool:
+    return room(part.groupby("method").error.mean(), "linear")
