@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from dpadapt.privacy import Cleaning
+
 from .public_model import PublicModel
 from .regression_errors import ErrorShapes
 from .trees import Array
@@ -16,6 +18,7 @@ __all__ = ["LEVEL_CLIPS", "OCTAVES", "RegressionFacts"]
 OCTAVES = (-3.0, 4.0)
 """Range of the logarithm of an error, in units of the public mean error."""
 
+_FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 _LEAST_ERROR = 1e-3  # in units of the labels' spread
 LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the looks at the level, in mean errors
 
@@ -52,6 +55,16 @@ class RegressionFacts:
     def label(self) -> float:
         """Mean label."""
         return float(self.y.mean())
+
+    @cached_property
+    def cleaning(self) -> Cleaning:
+        """Private rows around the public mean; only what would overflow is cut."""
+        center = self.rows.mean(axis=0)
+        largest = float(np.linalg.norm(self.rows - center, axis=1).max()) or 1.0
+        spread = float(self.y.std()) or max(1.0, abs(self.label))
+        reach = min(_FAR * spread, 1e300)
+        labels = (max(self.label - reach, -1e300), min(self.label + reach, 1e300))
+        return Cleaning(min(_FAR * largest, 1e300), center, label_range=labels)
 
     @cached_property
     def residuals(self) -> Array:

@@ -15,8 +15,8 @@ error of the start and z the whitened features:
     known noise and unlearned shift together are least.
  5. move, 10 %: a look back at how the move follows the errors of private rows, and how long it is
     there. With it, and with what noise alone could have done, the part to be kept is chosen.
- 6. level, 5 %: mean error with a wide clip, put together with that of the descent by the noise of
-    each; what is no more than noise is given back.
+ 6. level, 5 %: mean error with a wide clip, put together with the mean of 1 and with that of the
+    descent by the noise of each; what is no more than noise is given back.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt.privacy import Cleaning, Session
+from dpadapt.privacy import Session
 from dpadapt.privacy.statistics import Prepared
 
 from .descent import Looks
@@ -59,7 +59,6 @@ _OCTAVE_SD, _LENGTH_SD = 0.6, 0.4  # priors of scale (octaves) and length (relat
 _CENTRE, _LENGTH = 2.0, 2.5  # cuts of z, in public lengths
 _LONG = 1024.0  # longest horizon
 _MEAN_OF_MOVE = 0.25  # square of the mean of a move on private rows, in its mean square
-_FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +169,7 @@ class _Step:
         self.features = PathFeatures.of(facts.rows, facts.scores, facts.y, ripples=count)
         self.public = self.features(facts.rows, facts.scores)
         self.white = Whitening.of(self.public)
-        self.cleaning = _cleaning(facts)
+        self.cleaning = facts.cleaning
         self.rows = self._prepared()
         self.constant, self.on_scores = 0.0, np.zeros(self.experts)
 
@@ -224,7 +223,8 @@ class _Step:
         self.constant, self.constant_noise = self._more_than_noise(level, sd**2 + chance)
         self._keep(self.constant**2, self.constant_noise)
         missed = self.facts.missed[reach] * self.clip
-        self.first = (level, sd**2 + chance + missed**2)
+        inside = abs(found) < bound / 2  # else errors are cut, and their mean may be anywhere
+        self.first = (level, sd**2 + chance + missed**2 if inside else math.inf)
         self.before = float((self.clip / self.facts.mad * self.facts.rms) ** 2) + self.gain
         part = self.constant / level if level else 0.0
         self.tell("mean", f"{part:.0%} of it was more than noise, and moved the level")
@@ -394,13 +394,3 @@ def _shares(precision: float, *, turns: bool) -> dict[str, float]:
         **parts,
         "mean": 1 - math.fsum(share for name, share in parts.items() if name != "mean"),
     }
-
-
-def _cleaning(facts: RegressionFacts) -> Cleaning:
-    """Private rows around the public mean; only what would overflow is cut."""
-    center = facts.rows.mean(axis=0)
-    largest = float(np.linalg.norm(facts.rows - center, axis=1).max()) or 1.0
-    spread = float(facts.y.std()) or max(1.0, abs(facts.label))
-    reach = min(_FAR * spread, 1e300)
-    labels = (max(facts.label - reach, -1e300), min(facts.label + reach, 1e300))
-    return Cleaning(min(_FAR * largest, 1e300), center, label_range=labels)

@@ -58,6 +58,7 @@ class Recorded:
 
     Examples
     --------
+    >>> import numpy as np
     >>> Recorded("mean", "gaussian", "l2", 0.1, 1.0, np.zeros(2), np.ones(2)).fact
     "gaussian of 'mean', shape (2,), sensitivity 0.1, scale 1.0, grant -1"
     """
