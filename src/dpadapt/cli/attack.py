@@ -13,6 +13,7 @@ from sklearn.base import clone, is_classifier
 from dpadapt.audit import replay
 from dpadapt.audit.many_runs import many_runs_audit
 from dpadapt.audit.result import AuditResult
+from dpadapt.audit.settings import settings_digest
 from dpadapt.privacy import Private
 
 from . import screens
@@ -27,6 +28,7 @@ __all__ = ["Target", "bar", "run_attack"]
 
 _EXTREME = 1e6  # beyond every radius: such a row is shortened to its bound
 _MOST_PAIRS = 24
+_RELATION = "replace-one"  # of the pairs
 _ODD = (1e308, float("nan"), float("inf"), -0.0, 5e-324, None, "text", True)
 
 
@@ -114,6 +116,7 @@ def run_attack(target: Target, *, runs: int, seed: int) -> AuditResult:
         max(each.largest for each in found),
         next((each.diverged for each in found if each.diverged), ""),
         f"{len(played)} public rows that played the private ones",
+        settings=settings_digest(target.estimator, _RELATION),
     )
 
 

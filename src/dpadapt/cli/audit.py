@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,6 +109,10 @@ ReweightingRegressor
     played = len(target.rows) // 2
     say("on", f"{played:,} rows of {order.public} that play the private ones; no ledger")
     result = run_attack(target, runs=order.runs, seed=order.seed)
+    if order.model is not None:
+        from dpadapt.modelfolder.record import read_record
+
+        result = replace(result, model=read_record(order.model)[2])
     _write(result, order.out)
     _say(result)
     say("wrote", f"{order.out} (audit.json, audit.png)")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,9 +28,12 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dpadapt.evaluation import Evaluation
+    from dpadapt.modelfolder.record import Record
     from dpadapt.privacy import Private
 
 __all__ = ["evaluate", "say_evaluation"]
+
+_FORM = ("sep", "decimal", "encoding")
 
 
 @dataclass(frozen=True)
@@ -130,46 +133,69 @@ def evaluate(job: Job) -> None:
 def _found(job: Job) -> Evaluation:
     from dpadapt.evaluation import evaluate as measure
     from dpadapt.modelfolder import load_model
+    from dpadapt.modelfolder.record import read_record
     from dpadapt.privacy import Ledger
 
     trusted = job.trust or ()
     model = load_model(job.model, trusted=trusted)
     baseline = None if job.baseline is None else load_model(job.baseline, trusted=trusted)
-    form, schema = _reading(job, model)
+    record, _, digest = read_record(job.model)
+    form, schema, bounds = _reading(job, model, record)
     private = _private(job, model, form)
     account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
     with charge_told(account):
-        return measure(
+        found = measure(
             model,
             private,
             epsilon=job.epsilon,
             delta=job.delta,
             metrics=job.metric or None,
             baseline=baseline,
-            label_range=job.label_range,
-            largest_error=job.largest_error,
+            **bounds,
             schema=schema,
             confidence=job.confidence,
             ledger=account,
             noise=job.noise.value,
             random_state=job.random_state,
         )
+    return replace(found, model=digest)
 
 
-def _reading(job: Job, model: Any) -> tuple[Form, Any]:
-    """How cells of the private file are written, and what they are, by the public file if any."""
+def _reading(job: Job, model: Any, record: Record) -> tuple[Form, Any, dict[str, Any]]:
+    """How cells of the private file are written, what they are, and bounds on labels.
+
+    By the public file if it is given, by what the model folder remembers of fit's files otherwise.
+    """
+    from sklearn.base import is_classifier
+
     from dpadapt.privacy import Schema
+
+    from .holdout import error_bounds
+    from .task import Task, labels_of
 
     said = given_form(job.sep, job.decimal, job.encoding)
     if job.public is None:
         names = [*map(str, getattr(model, "feature_names_in_", ())), job.label]
-        return private_form(job.private, names, Form(**said), said), None
+        kept = Form(**{**given_form(*map(record.form.get, _FORM)), **said})
+        return private_form(job.private, names, kept, said), None, _bounds(job, record.bounds)
     form, own = both_forms(job.public, job.private, said)
     table = read_table(job.public, form)
     names = list(getattr(model, "feature_names_in_", table.columns.drop(job.label, "ignore")))
     if missing := [str(name) for name in names if name not in table.columns]:
         raise TableError(f"{job.public} lacks the column(s) {', '.join(missing)} of the model.")
-    return own, Schema.of(table[names])
+    known = record.bounds
+    if not (known or is_classifier(model)) and job.label in table.columns:
+        known = error_bounds(labels_of(table[job.label].dropna(), Task.regression)[0])
+    return own, Schema.of(table[names]), _bounds(job, known)
+
+
+def _bounds(job: Job, known: dict[str, Any]) -> dict[str, Any]:
+    """Bounds on labels as the command line says; where it is silent, from public labels."""
+    if job.label_range is not None:
+        known = {"label_range": job.label_range}
+    if job.largest_error is not None:
+        known = {**known, "largest_error": job.largest_error}
+    return known
 
 
 def _private(job: Job, model: Any, form: Form) -> Private:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -121,6 +121,12 @@ class Public:
     groups: Any
     unused: tuple[Any, ...]
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """How private files are read, and bounds on labels: for whoever measures the model."""
+        bounds = error_bounds(self.labels) if self.task is Task.regression else {}
+        return {"form": asdict(self.private_form), **bounds}
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -132,6 +138,7 @@ class Fitted:
     test: Private | None
     account: Account | None
     context: dict[str, Any]  # of its report
+    digest: str
 
 
 @plain_errors()
@@ -209,20 +216,19 @@ def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
     """Measure the model on those held out."""
     from dpadapt.privacy import Schema
 
-    bounds = {}
-    if done.public.task is Task.regression:
-        bounds = error_bounds(done.public.labels)
+    reading = done.public.reading
     found = hold.evaluated(
         done.model,
+        done.digest,
         done.test,
         done.account,
         schema=Schema.of(done.public.features),
-        **bounds,
+        **{name: value for name, value in reading.items() if name != "form"},
         noise=job.noise.value,
         random_state=None if job.random_state is None else job.random_state + 1,
     )
     hold.tell(found, done.private)
-    if not shown_in_report(job.out, done.model, done.account, found, **done.context):
+    if not shown_in_report(job.out, done.model, done.account, found, reading, **done.context):
         say_note("the report in the model folder could not be written again: it lacks this.")
 
 
@@ -250,8 +256,8 @@ def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | 
         warnings.simplefilter("ignore")  # told later, in other words
         model.fit(public.features, public.labels, private=train, **groups)
         context = _context(job, public, model)
-        saved(place, model, account, **context)
-    return Fitted(model, public, private, test, account, context)
+        digest = saved(place, model, account, public.reading, **context)
+    return Fitted(model, public, private, test, account, context, digest)
 
 
 def _context(job: Job, public: Public, model: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,13 +102,14 @@ class HoldOut:
         return train, test
 
     def evaluated(
-        self, model: Any, test: Any, account: Account | None, **options: Any
+        self, model: Any, digest: str, test: Any, account: Account | None, **options: Any
     ) -> Evaluation:
-        """Measure a model on those held out."""
+        """Measure a model, saved under a digest, on those held out."""
         from dpadapt.evaluation import evaluate
 
         with charge_told(account):
-            return evaluate(model, test, epsilon=self.epsilon, delta=self.delta, **options)
+            found = evaluate(model, test, epsilon=self.epsilon, delta=self.delta, **options)
+        return replace(found, model=digest)
 
     def tell(self, found: Evaluation, private: Private) -> None:
         """Show an evaluation and what it has cost together with the fit; write it."""

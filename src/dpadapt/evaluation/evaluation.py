@@ -73,6 +73,8 @@ class Evaluation:
         What the numbers do not say.
     against : str
         What the baseline is; empty if there is none.
+    model : str
+        Digest of the model folder that was measured; empty if the model was in no folder.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Evaluation:
     guarantee: Guarantee
     caveats: tuple[str, ...]
     against: str = ""
+    model: str = ""
 
     @property
     def who(self) -> str:
@@ -150,6 +153,7 @@ class Evaluation:
             "guarantee": self.guarantee.to_dict(),
             "caveats": list(self.caveats),
             "against": self.against,
+            "model": self.model,
         }
 
     def to_json(self) -> str:
@@ -180,6 +184,7 @@ class Evaluation:
             Guarantee.from_dict(data["guarantee"]),
             tuple(map(str, data["caveats"])),
             str(data["against"]),
+            str(data.get("model", "")),
         )
 
     def _repr_html_(self) -> str:

@@ -57,8 +57,9 @@ def evaluate(
         Another model, to be measured on the same rows. By default the model of public rows that
         ``AutoRegressor`` and ``AutoClassifier`` carry.
     label_range : (float, float), optional
-        For numbers: public range to which labels and predictions are clamped. By default that of
-        the public labels, where the model knows it.
+        For numbers: public range to which labels and predictions are clamped. By default the one
+        to which ``AutoRegressor`` cuts its public scores: the public labels without a thousandth
+        at either end, and a little more. ``dpadapt evaluate`` has the whole range from ``fit``.
     largest_error : float, optional
         For numbers: an error above counts as this. Public; by default the width of the range. The
         smaller, the less noise: noise on a mean squared error grows with its square.
