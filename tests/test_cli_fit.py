@@ -190,6 +190,7 @@ def test_wrong_columns_cost_nothing(here, more, words):
         (("--set", "ledger__x=1"), "that is --ledger"),
         (("--set", "experts__x=1"), "experts has no parameters of its own"),
         (("--degree", 2), "--degree needs --estimator"),
+        (("--noise", "exact"), "--noise exact is not for AutoRegressor"),
         (("--sep", "ab"), "--sep must be one character"),
         (("--decimal", ";"), "--decimal must be"),
         (("--encoding", "utf-16"), "save the files as UTF-8"),

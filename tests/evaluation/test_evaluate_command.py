@@ -97,7 +97,7 @@ def test_the_ledger_is_charged_and_refuses(here, tmp_path):
     ledger = tmp_path / "budget.db"
     named = ("--ledger", ledger, "--dataset", "people")
     run("ledger", "create", *named, "--epsilon", "0.6", "--delta", "1e-6")
-    evaluated(*named)
+    assert "people: spent 0.5, left 0.3086" in evaluated(*named)
     assert "evaluation" in run("ledger", "show", *named)
     assert "would be passed" in evaluated(*named, code=1)
 

@@ -20,7 +20,7 @@ from .options import (
     takes,
 )
 from .outputs import refuse_out, write_whole
-from .paid import charge_told
+from .paid import charge_told, say_left
 from .screens import console, plain_errors, say, say_note, told_if_it_can_be
 from .tables import TableError, open_private, read_table
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dpadapt.evaluation import Evaluation
     from dpadapt.modelfolder.record import Record
     from dpadapt.privacy import Private
+    from dpadapt.privacy.ledger.ledger import Account
 
 __all__ = ["evaluate", "say_evaluation"]
 
@@ -109,6 +110,8 @@ def evaluate(job: Job) -> None:
       dpadapt evaluate --model model/ --private test.csv --label y --epsilon 0.1 --delta 1e-6 \
 --metric accuracy --ledger budget.db --dataset patients --out evaluation.json
     """
+    from dpadapt.privacy import Ledger
+
     require_ledger_with_dataset(job.ledger, job.dataset)
     if (job.random_state is None) == (job.noise is Noise.seeded):
         raise typer.BadParameter("--random-state is needed with --noise seeded, and only then.")
@@ -119,22 +122,23 @@ def evaluate(job: Job) -> None:
         refuse_out(job.out, model=job.baseline)
         if not job.out.absolute().parent.is_dir():
             raise TableError(f"--out: there is no folder {job.out.absolute().parent}.")
-    found = _found(job)
+    account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
+    found = _found(job, account)
     charged = "" if job.ledger is None else " The ledger was charged, which stands."
     with told_if_it_can_be(f"The evaluation is made.{charged}"):
         say_evaluation(found)  # first: it was paid for, and a file may fail
         if job.noise is Noise.seeded:
             say_note("the noise came from a seed: for tests only, do not release these numbers.")
+        say_left(account)
     if job.out is not None:
         write_whole(job.out, found.to_json() + "\n")
         say("wrote", str(job.out))
 
 
-def _found(job: Job) -> Evaluation:
+def _found(job: Job, account: Account | None) -> Evaluation:
     from dpadapt.evaluation import evaluate as measure
     from dpadapt.modelfolder import load_model
     from dpadapt.modelfolder.record import read_record
-    from dpadapt.privacy import Ledger
 
     trusted = job.trust or ()
     model = load_model(job.model, trusted=trusted)
@@ -142,7 +146,6 @@ def _found(job: Job) -> Evaluation:
     record, _, digest = read_record(job.model)
     form, schema, bounds = _reading(job, model, record)
     private = _private(job, model, form)
-    account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
     with charge_told(account):
         found = measure(
             model,

@@ -23,7 +23,7 @@ from .options import (
     takes,
 )
 from .outputs import refuse_out
-from .paid import charge_told, saved, shown_in_report
+from .paid import charge_told, saved, say_left, shown_in_report
 from .screens import console, plain_errors, say, say_aside, say_note, told_if_it_can_be
 from .tables import TableError, open_private, read_public, require_file
 from .task import Task, labels_of
@@ -206,9 +206,7 @@ def _tell(job: Job, done: Fitted) -> None:
         say("guarantee", model.guarantee_.sentence, style="bold green")
         if job.noise is Noise.seeded:
             say_note("the noise came from a seed: for tests only, do not release this model.")
-        if account is not None:
-            state = account.ledger.dataset(account.name)
-            say("ledger", f"{state.name}: spent {state.spent():.4g}, left {state.left():.4g}.")
+        say_left(account)
         say("wrote", f"{job.out} (model.json, arrays.bin, guarantee.json, report.html)")
 
 
@@ -326,6 +324,11 @@ def _model(job: Job, public: Public, private: Private, account: Any) -> Any:
         verbose=int(console(stderr=True).is_terminal),
     )
     auto = is_auto(estimator)
+    if auto and job.noise is Noise.exact:
+        raise typer.BadParameter(
+            f"--noise exact is not for {kind.__name__}, whose step is proved for continuous noise "
+            "only. Leave --noise out, or choose an --estimator that takes it."
+        )
     if auto and job.degree > 1:
         raise typer.BadParameter("--degree needs --estimator; by default curves are found anyway.")
     if public.groups is not None and not auto:

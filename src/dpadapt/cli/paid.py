@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .screens import say_aside
+from .screens import say, say_aside
 
 if TYPE_CHECKING:
     from dpadapt.evaluation import Evaluation
     from dpadapt.modelfolder import Destination
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = ["charge_told", "saved", "shown_in_report"]
+__all__ = ["charge_told", "saved", "say_left", "shown_in_report"]
 
 
 def saved(
@@ -83,6 +83,13 @@ def _kept(model: Any) -> str:
     except Exception as error:
         return f", nor anywhere else ({type(error).__name__}): it is lost"
     return f"; it is kept in {kept}"
+
+
+def say_left(account: Account | None) -> None:
+    """Say what is spent of a budget and what is left, if there is one."""
+    if account is not None:
+        state = account.ledger.dataset(account.name)
+        say("ledger", f"{state.name}: spent {state.spent():.4g}, left {state.left():.4g}.")
 
 
 @contextmanager
