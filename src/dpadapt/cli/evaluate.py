@@ -217,15 +217,15 @@ def _private(job: Job, model: Any, form: Form) -> Private:
     return private
 
 
-def say_evaluation(found: Evaluation) -> None:
-    """Show what an evaluation found."""
+def say_evaluation(found: Evaluation, cost: str = "") -> None:
+    """Show what an evaluation found, and what it has cost: its guarantee, or as ``cost`` says."""
     title = (
         f"On {found.people:,} {found.who} ({100 * found.confidence:g} % intervals; noise included)"
     )
-    console().print(_table(found.rows(), title))
-    if found.bins:
-        console().print(_table(found.bin_rows(), "Reliability: is a probability what it says?"))
-    say("guarantee", found.guarantee.sentence, style="bold green")
+    console().print(_table([_verdict_first(row) for row in found.rows()], title))
+    if bins := found.bin_rows():
+        console().print(_table(bins, "Reliability: is a probability what it says?"))
+    say("cost", cost) if cost else say("guarantee", found.guarantee.sentence, style="bold green")
     for caveat in (*found.caveats, *found.guarantee.caveats):
         say_note(caveat)
 
@@ -237,13 +237,24 @@ def _table(rows: list[tuple[str, ...]], title: str) -> Table:
 
     head, *body = rows
     table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left")
+    words = max(len(word) for row in body for word in row[0].split())
     for i, name in enumerate(head):
-        first = i == 0  # the only one that may be broken: intervals are read as a whole
+        first = i == 0  # the only one that may be broken, between words: intervals are read whole
         justify: Any = "left" if first else "right"
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=not first)
+        least = words if first else None
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=not first, min_width=least)
     for row in body:
         table.add_row(*map(_two_lines, row))
     return table
+
+
+def _verdict_first(row: tuple[str, ...]) -> tuple[str, ...]:
+    """Cells of a measure with the verdict below its name, so that a line fits a screen."""
+    name, *cells = row
+    if len(cells) < 4:
+        return row
+    *cells, verdict = cells
+    return (f"{name} (model: {verdict})" if name else "", *cells)
 
 
 def _two_lines(cell: str) -> Any:

@@ -225,7 +225,7 @@ def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
         noise=job.noise.value,
         random_state=None if job.random_state is None else job.random_state + 1,
     )
-    hold.tell(found, done.private)
+    hold.tell(found, done.private, done.model.guarantee_)
     if not shown_in_report(job.out, done.model, done.account, found, reading, **done.context):
         say_note("the report in the model folder could not be written again: it lacks this.")
 
@@ -244,7 +244,7 @@ def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | 
         own = None  # the parts charge it, for both
     model = _model(job, public, private, own)
     reads = getattr(getattr(model, "estimator", model), "_reads_labels", True)
-    _say_samples(job, public, private, reads_labels=reads)
+    _say_samples(job, public, private, test, reads_labels=reads)
     for text in budget_cautions(job.epsilon, job.delta, train.n_rows):
         say_note(text)
     if console(stderr=True).is_terminal:
@@ -342,11 +342,18 @@ def _model(job: Job, public: Public, private: Private, account: Any) -> Any:
     return table_model(public.features, estimator, degree=job.degree, dates=forced)
 
 
-def _say_samples(job: Job, public: Public, private: Private, *, reads_labels: bool) -> None:
+def _say_samples(
+    job: Job, public: Public, private: Private, test: Private | None, *, reads_labels: bool
+) -> None:
     rows, columns = public.features.shape
     say("public", f"{job.public}: {rows:,} rows, {columns} columns, labelled")
     labelled = "with" if private.labelled else "without"
-    say("private", f"{job.private}: {private.n_rows:,} rows, {labelled} labels")
+    people = "rows" if job.unit is None else "people"
+    size = f"{private.n_people:,} {people}"
+    if job.unit is not None:
+        size += f" (up to {job.max_rows} rows of each count)"
+    held = "" if test is None else f"; {test.n_people:,} {people} are held out to measure the model"
+    say("private", f"{job.private}: {size}, {labelled} labels{held}")
     say("task", f"{public.task.value} of {job.label}")
     if private.labelled and not reads_labels:
         say_note(f"this method does not use the private labels in column {job.label!r}.")

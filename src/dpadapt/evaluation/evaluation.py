@@ -131,12 +131,15 @@ class Evaluation:
         return [line[:shown] for line in (head, *lines)]
 
     def bin_rows(self) -> list[tuple[str, ...]]:
-        """Cells of the reliability table, the head first; empty if there is none."""
-        if not self.bins:
+        """Cells of the reliability table, the head first; empty if noise left nothing of it."""
+        if all(math.isnan(gap) for *_, gap in self.bins):
             return []
         head = ("probability", "share of rows", "predicted minus observed")
         cells = [
-            (f"{low:.1f} to {high:.1f}", f"{share:.3f}", "-" if math.isnan(gap) else f"{gap:+.3f}")
+            (
+                f"{low:.1f} to {high:.1f}",
+                *(("too few", "") if math.isnan(gap) else (f"{share:.3f}", f"{gap:+.3f}")),
+            )
             for low, high, share, gap in self.bins
         ]
         return [head, *cells]

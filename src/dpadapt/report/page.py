@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpadapt._story import Story, number, short
+from dpadapt._story import RADII, Story, number, short
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.composition import pld_epsilon
 
@@ -163,6 +163,7 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
     shown = show_coefficients(
         model, label=context.label, scale=context.feature_scale, features=told.features
     )
+    bounds = _bounds(guarantee, told)  # those that only keep numbers finite tell a reader nothing
     events, second = guarantee.events, pld_epsilon(guarantee.events, guarantee.delta)
     return {
         "context": context,
@@ -187,7 +188,8 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "releases": list(list_releases(events, told.made)),
         "repeated": any(event.mean_runs is not None for event in events),
         "second_opinion": second if math.isfinite(second) else None,
-        "bounds": _bounds(guarantee, told),
+        "bounds": [each for each in bounds if each[2] != RADII["far"]],
+        "far": any(origin == RADII["far"] for *_, origin in bounds),
         "strength": wording.strength(guarantee.epsilon) if events else "",
         "false_alarms": _FALSE_ALARMS,
         "detections": float(curves.detection_limit(events, [_FALSE_ALARMS])[0]),
