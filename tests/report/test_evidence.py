@@ -104,6 +104,7 @@ def test_a_report_written_again_says_what_the_first_one_said(here, tmp_path):
         assert words in first
         assert words in again
     assert "not recorded" not in again
+    assert ">difference<" not in again, "there is no baseline"
 
 
 def test_bounds_and_form_are_those_of_the_fit(here):
@@ -129,14 +130,14 @@ def test_an_audit_of_another_model_is_refused(here, tmp_path):
     model, file = load_model("held"), tmp_path / "audit.json"
     audit_of(model).save(file)
     filed = reported(tmp_path, "--audit", file)
-    assert "not this model folder" in filed["audit"]["sentence"]
+    assert "not from this model folder" in filed["audit"]["sentence"]
     assert "same estimator, parameters" in reported(tmp_path, "--audit", file, end="html")
     words = reported(tmp_path, "--audit", file, model="other", code=1)
     assert "other parameters" in words
     assert "run dpadapt audit --model" in words
     audit_of(model, model=read_record(Path("held"))[2]).save(file)
     filed = reported(tmp_path, "--audit", file)
-    assert "everything that this model folder states" in filed["audit"]["sentence"]
+    assert "estimator and parameters of this model folder" in filed["audit"]["sentence"]
     audit_of(load_model("other"), model=read_record(Path("held"))[2]).save(file)
     assert "another model folder" in reported(tmp_path, "--audit", file, model="other", code=1)
 

@@ -90,11 +90,12 @@ def audited(audit: AuditResult, relation: str) -> str:
     >>> from dpadapt.audit.result import AuditResult
     >>> facts = (1.0, 0.4, 1e-6, 0.95, "400 runs", 250, 400, 12, 12, 0.98, "", "public rows")
     >>> audited(AuditResult("DiscrepancyRegressor", *facts, "a1"), "replace-one")
-    'A new fit with everything that this model folder states was attacked on public rows; no \
-private row took part.'
+    'A new fit with the estimator and parameters of this model folder was attacked on public rows; \
+no private row took part.'
     """
-    what = "everything that this model folder states" if audit.model else "the same estimator, "
-    what += "" if audit.model else "parameters, epsilon and delta (not this model folder)"
+    what = "the estimator and parameters of this model folder"
+    if not audit.model:
+        what = "the same estimator, parameters, epsilon and delta (not from this model folder)"
     told = f"A new fit with {what} was attacked on {audit.rows}; no private row took part."
     if relation == "replace-unit":
         told += " Rows were replaced one by one there, not people with all their rows."

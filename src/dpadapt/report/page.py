@@ -163,6 +163,7 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
     shown = show_coefficients(
         model, label=context.label, scale=context.feature_scale, features=told.features
     )
+    measured = [] if context.evaluation is None else measured_rows(context.evaluation)
     bounds = _bounds(guarantee, told)  # those that only keep numbers finite tell a reader nothing
     events, second = guarantee.events, pld_epsilon(guarantee.events, guarantee.delta)
     return {
@@ -182,7 +183,8 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "relation": wording.relation(guarantee.relation),
         "filed": filing(model, context),
         "answers": filled(context.card),
-        "measured": [] if context.evaluation is None else measured_rows(context.evaluation),
+        "measured": measured,
+        "compared": any(baseline != "–" for _, _, baseline, _ in measured),
         "audited": "" if context.audit is None else audited(context.audit, guarantee.relation),
         "noise": wording.NOISE[guarantee.noise],
         "releases": list(list_releases(events, told.made)),
