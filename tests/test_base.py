@@ -37,6 +37,7 @@ from dpadapt._constraints import (
     constraints_of,
 )
 from dpadapt._linear import LinearClassifier, LinearRegressor
+from dpadapt._progress import row_progress
 from dpadapt._story import Story
 from dpadapt._strategy import Strategy
 from dpadapt.base import PrivateEstimator, Problem
@@ -528,3 +529,13 @@ def test_texts_in_public_rows_are_named_with_what_takes_them():
         Toy().fit([[1.0], [2.0]], ["a", "b"])
     with pytest.raises(ValueError, match=r"contains NaN. AutoRegressor and AutoClassifier take"):
         Toy().fit([[1.0], [np.nan]], [1.0, 2.0])
+
+
+def test_no_bar_before_there_is_anything_to_count(capsys):
+    with row_progress("reading", 1) as report:
+        assert "reading" not in capsys.readouterr().err
+        report(2, 4)
+    assert "2/4" in capsys.readouterr().err
+    with row_progress("reading", 1):
+        pass
+    assert "reading" not in capsys.readouterr().err

@@ -199,6 +199,8 @@ def test_ledger(here):
     assert "p: spent 1, left" in fit(*account)
     refused = fit(*account, out="second", code=1)
     assert "budget of epsilon 1.2" in refused
+    assert "Ask for at most what is left" in refused
+    assert "need not add up to the budget" in run("ledger", "show", "--ledger", "b.db")
     assert not Path("second").exists()
     assert "p 1.2 1e-06 1 " in run("ledger", "show", "--ledger", "b.db")
     assert "DiscrepancyRegressor" in run("ledger", "show", *account)

@@ -190,6 +190,7 @@ def test_wrong_columns_cost_nothing(here, more, words):
         (("--set", "ledger__x=1"), "that is --ledger"),
         (("--set", "experts__x=1"), "experts has no parameters of its own"),
         (("--degree", 2), "--degree needs --estimator"),
+        (("--noise", "exact"), "--noise exact is not for AutoRegressor"),
         (("--sep", "ab"), "--sep must be one character"),
         (("--decimal", ";"), "--decimal must be"),
         (("--encoding", "utf-16"), "save the files as UTF-8"),
@@ -340,6 +341,7 @@ def test_people_with_several_rows(here):
         text = fit(*LINEAR, "--unit", "person_id", "--max-rows", 2, "--force", private=name)
         assert "person_id" not in list(load_model("model").feature_names_in_)
         assert "epsilon = 1" in text
+        assert f"private {name}: {len(table) // 2:,} people (up to 2 rows of each count)" in text
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "shift_jis", "utf-7", "utf-16", "idna", "rot13"])
@@ -359,6 +361,8 @@ def test_a_fit_and_its_evaluation_from_one_file_cost_the_larger(here):
     assert "mean squared" in text
     assert text.index("guarantee Replacing") < text.index("On 600") < text.rindex("together")
     assert "(epsilon = 1, " in text[text.rindex("together") :]
+    assert text.count("Replacing any one private row") == 1, "one guarantee, told once"
+    assert "3,000 rows, with labels; 600 rows are held out" in text
     (charge,) = Ledger("b.db").charges("p")
     assert "held out" in charge.label
     found = Evaluation.from_dict(json.loads(Path("model.evaluation.json").read_text()))

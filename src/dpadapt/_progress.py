@@ -36,9 +36,10 @@ def row_progress(title: str, verbose: int) -> Iterator[Callable[[int, int], None
         redirect_stdout=False,
         redirect_stderr=False,
     ) as bar:
-        task = bar.add_task(title, total=None)
 
         def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
+            if not bar.tasks:  # no bar before there is anything to count
+                bar.add_task(title, total=total)
+            bar.update(bar.tasks[0].id, completed=done, total=total)
 
         yield report

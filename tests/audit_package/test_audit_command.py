@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,10 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 from dpadapt.audit import AuditResult, draw_audit
+from dpadapt.audit.settings import settings_digest
 from dpadapt.cli import app
 from dpadapt.cli.attack import Target, _pairs
 from dpadapt.discrepancy import DiscrepancyRegressor, Moments
 from dpadapt.modelfolder import save_model
+from dpadapt.modelfolder.record import read_record
 from dpadapt.privacy import Private
 from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.report import ReportContext, write_report
@@ -84,6 +87,8 @@ def test_the_fit_of_a_saved_model_is_attacked(table):
     assert done.exit_code == 0, done.output
     result = AuditResult.load(table / "audit" / "audit.json")
     assert (result.estimator, result.claimed) == ("DiscrepancyRegressor", pytest.approx(2))
+    assert result.model == read_record(table / "model")[2]
+    assert result.settings == settings_digest(model, "replace-one")
     refused = CliRunner().invoke(app, [*line, "--epsilon", "1", "--delta", "1e-6"])
     assert refused.exit_code != 0
 
@@ -157,11 +162,13 @@ def model():
 def test_report_has_a_section(model, tmp_path):
     plain = write_report(model, tmp_path / "plain.html").read_text()
     assert "Adversarial test" not in plain
-    audited = ReportContext(audit=RESULT)
+    settings = settings_digest(model, "replace-one")
+    audited = ReportContext(audit=replace(RESULT, settings=settings))
     text = write_report(model, tmp_path / "audited.html", context=audited).read_text()
     assert "Adversarial test" in text
     assert "250 of 400 guesses right" in text
-    refuted = AuditResult("DiscrepancyRegressor", 1.0, 3.0, *FACTS[2:10], "<b>x</b>", "rows")
+    facts = (1.0, 3.0, *FACTS[2:10], "<b>x</b>", "rows", "", settings)
+    refuted = AuditResult("DiscrepancyRegressor", *facts)
     text = write_report(
         model, tmp_path / "refuted.html", context=ReportContext(audit=refuted)
     ).read_text()

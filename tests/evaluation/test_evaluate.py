@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,7 @@ from dpadapt import (
     evaluate,
 )
 from dpadapt.evaluation import Evaluation
-from dpadapt.evaluation.answers import asked
+from dpadapt.evaluation.answers import asked, is_public, public_baseline
 from dpadapt.evaluation.measures import Facts
 from dpadapt.features import table_features
 from dpadapt.privacy import Ledger
@@ -121,7 +122,8 @@ def test_the_public_model_of_auto_is_the_baseline():
     assert found["accuracy"].verdict == "worse", "it has learnt the opposite of the truth"
     assert "public only" in found.sentence
     inside = AdaptationPipeline([("scale", StandardScaler())], model).fit(X, y)
-    same = evaluate(inside, Private(*people(500, 2)), **LARGE)
+    own = public_baseline(inside)
+    same = evaluate(inside, Private(*people(500, 2)), baseline=own, **LARGE)
     assert same["accuracy"].difference.value == pytest.approx(0.0, abs=0.01)
 
 
@@ -350,3 +352,25 @@ def test_a_regressor_whose_label_range_nobody_knows():
 def test_the_name_is_where_users_look():
     assert dpadapt.evaluate is evaluate
     assert "evaluate" in dir(dpadapt)
+
+
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_a_model_that_is_the_public_one_is_compared_with_nothing(classes):
+    kind = AutoClassifier if classes else AutoRegressor
+    model = kind(epsilon=1.0, delta=1e-6, experts=["linear"], noise="seeded", random_state=0)
+    (X, y), (T, t) = people(200, 0, classes), people(1000, 1, classes)
+    model.fit(X, y, private=Private(T + 1, t))
+    assert not is_public(model)
+    assert evaluate(model, Private(T, t), **LARGE).against == "public only"
+    moved = model.adapted_
+    if classes:
+        model.adapted_ = model.public_facts(X, y).start
+    else:
+        none = {"constant": 0.0, "on_scores": 0 * moved.on_scores}
+        model.adapted_ = replace(moved, on_features=0 * moved.on_features, **none)
+    np.testing.assert_allclose(model.predict(T), model.public_model_.predict(T))
+    found = evaluate(model, Private(T, t), **LARGE)
+    assert found.against == ""
+    assert all(each.difference is None for each in found.measures.values())
+    assert found.caveats[0] == "The model is the public model: there is nothing to compare."
+    assert evaluate(model, Private(T, t), baseline=model.public_model_, **LARGE).against

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,11 @@ from typer.testing import CliRunner
 
 from dpadapt import AutoClassifier, AutoRegressor, PrivacyError, Private
 from dpadapt.cli import app
-from dpadapt.evaluation import Evaluation
+from dpadapt.cli.evaluate import say_evaluation
+from dpadapt.evaluation import Evaluation, Interval, Measured
+from dpadapt.evaluation.measures import MEASURES
 from dpadapt.modelfolder import save_model
-from dpadapt.privacy import Ledger
+from dpadapt.privacy import Guarantee, Ledger
 
 SEED = ("--noise", "seeded", "--random-state", "0")
 BUDGET = ("--epsilon", "0.5", "--delta", "1e-6")
@@ -97,7 +100,7 @@ def test_the_ledger_is_charged_and_refuses(here, tmp_path):
     ledger = tmp_path / "budget.db"
     named = ("--ledger", ledger, "--dataset", "people")
     run("ledger", "create", *named, "--epsilon", "0.6", "--delta", "1e-6")
-    evaluated(*named)
+    assert "people: spent 0.5, left 0.3086" in evaluated(*named)
     assert "evaluation" in run("ledger", "show", *named)
     assert "would be passed" in evaluated(*named, code=1)
 
@@ -194,3 +197,21 @@ def test_a_charge_is_told_whatever_fails(here, tmp_path, monkeypatch):
     text = evaluated(*named, code=1)
     assert "would be passed" in text
     assert "Nothing was charged for people" in text
+
+
+def test_a_screen_of_80_columns_breaks_no_word(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    side = Interval(-0.1234, -0.1631, -0.0812)
+    rows = {
+        name: Measured(MEASURES[name].title, side, side, side, False)
+        for name in ("accuracy", "mse", "calibration")
+    }
+    bins = ((0.0, 0.5, 0.0, math.nan), (0.5, 1.0, 0.9, 0.01))
+    say_evaluation(Evaluation(rows, bins, 960, 0.95, Guarantee(), (), "public only"))
+    text = capsys.readouterr().out
+    for words in ("calibration error", "mean squared error", "model: better", "-0.163 .. -0.081"):
+        assert words in text
+    assert "too few" in text
+    assert "0.000" not in text
+    say_evaluation(Evaluation(rows, bins[:1], 960, 0.95, Guarantee(), (), ""))
+    assert "Reliability" not in capsys.readouterr().out

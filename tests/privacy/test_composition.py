@@ -361,6 +361,9 @@ def test_relations_do_not_mix():
         for compose in (compose_epsilon, compose_delta, pld_epsilon):
             with pytest.raises(ValueError, match="cannot be composed"):
                 compose(events, 1e-3)
+    people = replace(replaced, relation="replace-unit")
+    with pytest.raises(ValueError, match="replace-one and replace-unit cannot"):
+        relation_of([people, replaced])
 
 
 # Poisson sampling ------------------------------------------------------------------------------

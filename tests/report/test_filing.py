@@ -12,7 +12,9 @@ from typer.testing import CliRunner
 from dpadapt import DiscrepancyRegressor, Guarantee, InteractivePredictor, Private
 from dpadapt.cli import app
 from dpadapt.discrepancy import Moments
+from dpadapt.evaluation import Evaluation, Interval, Measured
 from dpadapt.modelfolder import save_model
+from dpadapt.modelfolder.record import read_record
 from dpadapt.privacy import Ledger
 from dpadapt.privacy.accounting.composition import compose_delta
 from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
@@ -286,7 +288,9 @@ def test_from_a_new_card_to_all_files(folder, tmp_path):
     answers = [f"{name} = {json.dumps(text)}" for name, text in asdict(whole_card()).items()]
     card.write_text("\n".join(answers), encoding="utf-8")
     evaluation = tmp_path / "evaluation.json"
-    evaluation.write_text(json.dumps(EVALUATION), encoding="utf-8")
+    error = Measured("error rate", Interval(0.25, 0.125, 0.375), None, None, False)
+    found = Evaluation({"error": error}, (), 500, 0.95, Guarantee(), (), "", read_record(folder)[2])
+    evaluation.write_text(found.to_json(), encoding="utf-8")
     given = ("--card", card, "--evaluation", evaluation, "--registry", yaml)
     told = run("--model", folder, *given, "--out", out)
     assert "left blank" not in told

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["AuditResult", "draw_audit"]
 
 _MOST_BYTES = 100_000
+_FORMAT, _OLD = "dpadapt audit 2", "dpadapt audit 1"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,10 @@ class AuditResult:
         What depended on private values, or nothing.
     rows : str
         On what the audit ran.
+    model : str
+        Digest of the model folder whose fit was attacked; empty if none was given.
+    settings : str
+        Digest of the estimator, its parameters, epsilon, delta and relation.
 
     Examples
     --------
@@ -60,6 +65,8 @@ class AuditResult:
     largest: float
     diverged: str
     rows: str
+    model: str = ""
+    settings: str = ""
 
     @property
     def holds(self) -> bool:
@@ -75,7 +82,7 @@ class AuditResult:
 
     def save(self, path: Path) -> None:
         """Write the file."""
-        text = json.dumps({"format": "dpadapt audit 1", **asdict(self)}, indent=2, allow_nan=False)
+        text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=2, allow_nan=False)
         path.write_text(text, encoding="utf-8")
 
     @classmethod
@@ -86,7 +93,10 @@ class AuditResult:
             raise ValueError(refusal)
         try:
             data: Any = json.loads(path.read_text(encoding="utf-8"))
-            if data.pop("format") != "dpadapt audit 1":
+            written = data.pop("format")
+            if written == _OLD:
+                refusal = f"{path} does not say of which model it is: run dpadapt audit again."
+            if written != _FORMAT:
                 raise ValueError
             kinds = {each.name: str(each.type) for each in fields(cls)}
             if set(data) != set(kinds):

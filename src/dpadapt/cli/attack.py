@@ -16,6 +16,7 @@ from sklearn.base import clone, is_classifier
 from dpadapt.audit import replay
 from dpadapt.audit.many_runs import many_runs_audit
 from dpadapt.audit.result import AuditResult
+from dpadapt.audit.settings import settings_digest
 from dpadapt.privacy import Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
@@ -31,6 +32,7 @@ __all__ = ["MOST_REPLAYS", "Target", "bar", "run_attack", "runs_that_see_half"]
 
 _EXTREME = 1e6  # beyond every radius: such a row is shortened to its bound
 _MOST_PAIRS = 24
+_RELATION = "replace-one"  # of the pairs
 _ODD = (1e308, float("nan"), float("inf"), -0.0, 5e-324, None, "text", True)
 MOST_REPLAYS = _MOST_PAIRS + 1 + len(_ODD)
 _SURE = 1.96 + 0.84  # standard errors: 95 % confidence, reached four times of five
@@ -157,6 +159,7 @@ def run_attack(
         max(each.largest for each in found),
         next((each.diverged for each in found if each.diverged), ""),
         f"{len(played)} public rows that played the private ones",
+        settings=settings_digest(target.estimator, _RELATION),
     )
 
 

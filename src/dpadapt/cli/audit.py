@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -135,6 +135,10 @@ ReweightingRegressor
     say("on", f"{played:,} rows of {order.public} that play the private ones; no ledger")
     _say_runs(target, order.runs)
     result = run_attack(target, runs=order.runs, seed=order.seed, told=_say_time)
+    if order.model is not None:
+        from dpadapt.modelfolder.record import read_record
+
+        result = replace(result, model=read_record(order.model)[2])
     _write(result, order.out)
     _say(result)
     say("wrote", f"{order.out} (audit.json, audit.png)")

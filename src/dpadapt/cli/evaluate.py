@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,7 +20,7 @@ from .options import (
     takes,
 )
 from .outputs import refuse_out, write_whole
-from .paid import charge_told
+from .paid import charge_told, say_left
 from .screens import console, plain_errors, say, say_note, told_if_it_can_be
 from .tables import TableError, open_private, read_table
 
@@ -28,9 +28,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from dpadapt.evaluation import Evaluation
+    from dpadapt.modelfolder.record import Record
     from dpadapt.privacy import Private
+    from dpadapt.privacy.ledger.ledger import Account
 
 __all__ = ["evaluate", "say_evaluation"]
+
+_FORM = ("sep", "decimal", "encoding")
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,8 @@ def evaluate(job: Job) -> None:
       dpadapt evaluate --model model/ --private test.csv --label y --epsilon 0.1 --delta 1e-6 \
 --metric accuracy --ledger budget.db --dataset patients --out evaluation.json
     """
+    from dpadapt.privacy import Ledger
+
     require_ledger_with_dataset(job.ledger, job.dataset)
     if (job.random_state is None) == (job.noise is NoiseKind.seeded):
         raise typer.BadParameter("--random-state is needed with --noise seeded, and only then.")
@@ -116,60 +122,83 @@ def evaluate(job: Job) -> None:
         refuse_out(job.out, model=job.baseline)
         if not job.out.absolute().parent.is_dir():
             raise TableError(f"--out: there is no folder {job.out.absolute().parent}.")
-    found = _found(job)
+    account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
+    found = _found(job, account)
     charged = "" if job.ledger is None else " The ledger was charged, which stands."
     with told_if_it_can_be(f"The evaluation is made.{charged}"):
         say_evaluation(found)  # first: it was paid for, and a file may fail
         if job.noise is NoiseKind.seeded:
             say_note("the noise came from a seed: for tests only, do not release these numbers.")
+        say_left(account)
     if job.out is not None:
         write_whole(job.out, found.to_json() + "\n")
         say("wrote", str(job.out))
 
 
-def _found(job: Job) -> Evaluation:
+def _found(job: Job, account: Account | None) -> Evaluation:
     from dpadapt.evaluation import evaluate as measure
     from dpadapt.modelfolder import load_model
-    from dpadapt.privacy import Ledger
+    from dpadapt.modelfolder.record import read_record
 
     trusted = job.trust or ()
     model = load_model(job.model, trusted=trusted)
     baseline = None if job.baseline is None else load_model(job.baseline, trusted=trusted)
-    form, schema = _reading(job, model)
+    record, _, digest = read_record(job.model)
+    form, schema, bounds = _reading(job, model, record)
     private = _private(job, model, form)
-    account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
     with charge_told(account):
-        return measure(
+        found = measure(
             model,
             private,
             epsilon=job.epsilon,
             delta=job.delta,
             metrics=job.metric or None,
             baseline=baseline,
-            label_range=job.label_range,
-            largest_error=job.largest_error,
+            **bounds,
             schema=schema,
             confidence=job.confidence,
             ledger=account,
             noise=job.noise.value,
             random_state=job.random_state,
         )
+    return replace(found, model=digest)
 
 
-def _reading(job: Job, model: Any) -> tuple[Form, Any]:
-    """How cells of the private file are written, and what they are, by the public file if any."""
+def _reading(job: Job, model: Any, record: Record) -> tuple[Form, Any, dict[str, Any]]:
+    """How cells of the private file are written, what they are, and bounds on labels.
+
+    By the public file if it is given, by what the model folder remembers of fit's files otherwise.
+    """
+    from sklearn.base import is_classifier
+
     from dpadapt.privacy import Schema
+
+    from .holdout import error_bounds
+    from .task import Task, labels_of
 
     said = given_form(job.sep, job.decimal, job.encoding)
     if job.public is None:
         names = [*map(str, getattr(model, "feature_names_in_", ())), job.label]
-        return private_form(job.private, names, Form(**said), said), None
+        kept = Form(**{**given_form(*map(record.form.get, _FORM)), **said})
+        return private_form(job.private, names, kept, said), None, _bounds(job, record.bounds)
     form, own = both_forms(job.public, job.private, said)
     table = read_table(job.public, form)
     names = list(getattr(model, "feature_names_in_", table.columns.drop(job.label, "ignore")))
     if missing := [str(name) for name in names if name not in table.columns]:
         raise TableError(f"{job.public} lacks the column(s) {', '.join(missing)} of the model.")
-    return own, Schema.of(table[names])
+    known = record.bounds
+    if not (known or is_classifier(model)) and job.label in table.columns:
+        known = error_bounds(labels_of(table[job.label].dropna(), Task.regression)[0])
+    return own, Schema.of(table[names]), _bounds(job, known)
+
+
+def _bounds(job: Job, known: dict[str, Any]) -> dict[str, Any]:
+    """Bounds on labels as the command line says; where it is silent, from public labels."""
+    if job.label_range is not None:
+        known = {"label_range": job.label_range}
+    if job.largest_error is not None:
+        known = {**known, "largest_error": job.largest_error}
+    return known
 
 
 def _private(job: Job, model: Any, form: Form) -> Private:
@@ -188,15 +217,15 @@ def _private(job: Job, model: Any, form: Form) -> Private:
     return private
 
 
-def say_evaluation(found: Evaluation) -> None:
-    """Show what an evaluation found."""
+def say_evaluation(found: Evaluation, cost: str = "") -> None:
+    """Show what an evaluation found, and what it has cost: its guarantee, or as ``cost`` says."""
     title = (
         f"On {found.people:,} {found.who} ({100 * found.confidence:g} % intervals; noise included)"
     )
-    console().print(_table(found.rows(), title))
-    if found.bins:
-        console().print(_table(found.bin_rows(), "Reliability: is a probability what it says?"))
-    say("guarantee", found.guarantee.sentence, style="bold green")
+    console().print(_table([_verdict_first(row) for row in found.rows()], title))
+    if bins := found.bin_rows():
+        console().print(_table(bins, "Reliability: is a probability what it says?"))
+    say("cost", cost) if cost else say("guarantee", found.guarantee.sentence, style="bold green")
     for caveat in (*found.caveats, *found.guarantee.caveats):
         say_note(caveat)
 
@@ -208,13 +237,24 @@ def _table(rows: list[tuple[str, ...]], title: str) -> Table:
 
     head, *body = rows
     table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left")
+    words = max(len(word) for row in body for word in row[0].split())
     for i, name in enumerate(head):
-        first = i == 0  # the only one that may be broken: intervals are read as a whole
+        first = i == 0  # the only one that may be broken, between words: intervals are read whole
         justify: Any = "left" if first else "right"
-        table.add_column(name, justify=justify, overflow="fold", no_wrap=not first)
+        least = words if first else None
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=not first, min_width=least)
     for row in body:
         table.add_row(*map(_two_lines, row))
     return table
+
+
+def _verdict_first(row: tuple[str, ...]) -> tuple[str, ...]:
+    """Cells of a measure with the verdict below its name, so that a line fits a screen."""
+    name, *cells = row
+    if len(cells) < 4:
+        return row
+    *cells, verdict = cells
+    return (f"{name} (model: {verdict})" if name else "", *cells)
 
 
 def _two_lines(cell: str) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -33,7 +33,7 @@ from .options import (
     takes,
 )
 from .outputs import refuse_out
-from .paid import charge_told, saved, shown_in_report
+from .paid import charge_told, saved, say_left, shown_in_report
 from .public_table import PublicTable, read_public_table
 from .screens import console, plain_errors, say, say_aside, say_note, told_if_it_can_be
 from .tables import TableError, no_header, open_private, require_file
@@ -119,6 +119,8 @@ class Fitted:
     test: Private | None
     account: Account | None
     context: dict[str, Any]  # of its report
+    reading: dict[str, Any]  # of private files, by whoever measures it
+    digest: str
 
 
 @plain_errors()
@@ -201,9 +203,7 @@ def _tell(job: Job, done: Fitted) -> None:
         say("guarantee", model.guarantee_.sentence, style="bold green")
         if job.noise is NoiseKind.seeded:
             say_note("the noise came from a seed: for tests only, do not release this model.")
-        if account is not None:
-            state = account.ledger.dataset(account.name)
-            say("ledger", f"{state.name}: spent {state.spent():.4g}, left {state.left():.4g}.")
+        say_left(account)
         say("wrote", f"{job.out} (model.json, arrays.bin, guarantee.json, report.html)")
 
 
@@ -211,20 +211,19 @@ def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
     """Measure the model on those held out."""
     from dpadapt.privacy import Schema
 
-    bounds = {}
-    if done.public.task is Task.regression:
-        bounds = error_bounds(done.public.labels)
+    reading = done.reading
     found = hold.evaluated(
         done.model,
+        done.digest,
         done.test,
         done.account,
         schema=Schema.of(done.public.features),
-        **bounds,
+        **{name: value for name, value in reading.items() if name != "form"},
         noise=job.noise.value,
         random_state=None if job.random_state is None else job.random_state + 1,
     )
-    hold.tell(found, done.private)
-    if not shown_in_report(job.out, done.model, done.account, found, **done.context):
+    hold.tell(found, done.private, done.model.guarantee_)
+    if not shown_in_report(job.out, done.model, done.account, found, reading, **done.context):
         say_note("the report in the model folder could not be written again: it lacks this.")
 
 
@@ -244,7 +243,7 @@ def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | 
         own = None  # the parts charge it, for both
     model = _model(job, public, private, own)
     reads = getattr(getattr(model, "estimator", model), "_reads_labels", True)
-    _say_samples(job, public, private, reads_labels=reads)
+    _say_samples(job, public, private, test, reads_labels=reads)
     for text in budget_cautions(job.epsilon, job.delta, train.n_rows):
         say_note(text)
     for text in size_cautions(job.epsilon, job.delta, _people(train)):
@@ -259,8 +258,15 @@ def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | 
         warnings.simplefilter("ignore")  # told later, in other words
         model.fit(public.features, public.labels, private=train, **groups)
         context = _context(job, public, model)
-        saved(place, model, account, **context)
-    return Fitted(model, public, private, test, account, context)
+        reading = _reading(public, own_form)
+        digest = saved(place, model, account, reading, **context)
+    return Fitted(model, public, private, test, account, context, reading, digest)
+
+
+def _reading(public: PublicTable, private: Form) -> dict[str, Any]:
+    """How private files are read, and bounds on labels: for whoever measures the model."""
+    bounds = error_bounds(public.labels) if public.task is Task.regression else {}
+    return {"form": asdict(private), **bounds}
 
 
 def _people(private: Private) -> int:
@@ -317,6 +323,11 @@ def _model(job: Job, public: PublicTable, private: Private, account: Any) -> Any
         verbose=int(console(stderr=True).is_terminal),
     )
     auto = is_auto(estimator)
+    if auto and job.noise is NoiseKind.exact:
+        raise typer.BadParameter(
+            f"--noise exact is not for {kind.__name__}, whose step is proved for continuous noise "
+            "only. Leave --noise out, or choose an --estimator that takes it."
+        )
     if auto and job.degree > 1:
         raise typer.BadParameter("--degree needs --estimator; by default curves are found anyway.")
     if public.groups is not None and not auto:
@@ -329,11 +340,18 @@ def _model(job: Job, public: PublicTable, private: Private, account: Any) -> Any
     return table_model(public.features, estimator, degree=job.degree, dates=public.dates)
 
 
-def _say_samples(job: Job, public: PublicTable, private: Private, *, reads_labels: bool) -> None:
+def _say_samples(
+    job: Job, public: PublicTable, private: Private, test: Private | None, *, reads_labels: bool
+) -> None:
     rows, columns = public.features.shape
     say("public", f"{job.public}: {rows:,} rows, {columns} columns, labelled")
     labelled = "with" if private.labelled else "without"
-    say("private", f"{job.private}: {private.n_rows:,} rows, {labelled} labels")
+    people = "rows" if job.unit is None else "people"
+    size = f"{private.n_people:,} {people}"
+    if job.unit is not None:
+        size += f" (up to {job.max_rows} rows of each count)"
+    held = "" if test is None else f"; {test.n_people:,} {people} are held out to measure the model"
+    say("private", f"{job.private}: {size}, {labelled} labels{held}")
     say("task", f"{public.task.value} of {job.label}")
     if private.labelled and not reads_labels:
         say_note(f"this method does not use the private labels in column {job.label!r}.")

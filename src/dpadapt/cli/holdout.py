@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from .tables import TableError
 
 if TYPE_CHECKING:
     from dpadapt.evaluation import Evaluation
-    from dpadapt.privacy import Private
+    from dpadapt.privacy import Guarantee, Private
     from dpadapt.privacy.ledger.ledger import Account
 
 __all__ = ["HoldOut", "error_bounds"]
@@ -103,17 +104,26 @@ class HoldOut:
         return train, test
 
     def evaluated(
-        self, model: Any, test: Any, account: Account | None, **options: Any
+        self, model: Any, digest: str, test: Any, account: Account | None, **options: Any
     ) -> Evaluation:
-        """Measure a model on those held out."""
+        """Measure a model, saved under a digest, on those held out."""
         from dpadapt.evaluation import evaluate
 
         with charge_told(account):
-            return evaluate(model, test, epsilon=self.epsilon, delta=self.delta, **options)
+            found = evaluate(model, test, epsilon=self.epsilon, delta=self.delta, **options)
+        return replace(found, model=digest)
 
-    def tell(self, found: Evaluation, private: Private) -> None:
+    def tell(self, found: Evaluation, private: Private, fitted: Guarantee) -> None:
         """Show an evaluation and what it has cost together with the fit; write it."""
-        say_evaluation(found)
-        say("together", private.spent(self.delta).sentence, style="bold green")
+        own, both = found.guarantee, private.spent(self.delta)
+        say_evaluation(
+            found, f"epsilon {own.epsilon:.4g} at delta {own.delta:g}, of those held out"
+        )
+        if math.isclose(both.epsilon, fitted.epsilon, rel_tol=1e-6) and both.delta == fitted.delta:
+            told = "the guarantee above is that of fit and evaluation together: nobody is in both"
+            facts = f"epsilon = {both.epsilon:.4g}, delta = {both.delta:g}, {both.relation}"
+            say("together", f"{told} ({facts}).")
+        else:
+            say("together", both.sentence, style="bold green")
         write_whole(self.out, found.to_json() + "\n")
         say("wrote", f"{self.out}; the report in the model folder shows it, too")

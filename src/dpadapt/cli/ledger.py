@@ -56,6 +56,7 @@ def show(
         return
     console = screens.console()
     console.print(screens.datasets_table(shown))
+    say("", "Releases compose tightly: spent and left need not add up to the budget.")
     if dataset is not None:
         console.print(screens.charges_table(dataset, shown[0].charges, shown[0].delta))
 

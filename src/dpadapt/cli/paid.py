@@ -8,17 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .screens import say_aside
+from .screens import say, say_aside
 
 if TYPE_CHECKING:
     from dpadapt.evaluation import Evaluation
     from dpadapt.modelfolder import Destination
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = ["charge_told", "saved", "shown_in_report"]
+__all__ = ["charge_told", "saved", "say_left", "shown_in_report"]
 
 
-def saved(place: Destination, model: Any, account: Account | None, **context: Any) -> None:
+def saved(
+    place: Destination, model: Any, account: Account | None, reading: dict[str, Any], **context: Any
+) -> str:
     """Save a model that was paid for, elsewhere if it must be.
 
     Parameters
@@ -26,24 +28,38 @@ def saved(place: Destination, model: Any, account: Account | None, **context: An
     place : Destination
     model : estimator
     account : Account or None
+    reading : dict
+        How files were read, for whoever evaluates the model.
     **context
         Of the report.
+
+    Returns
+    -------
+    str
+        Digest of the model in its folder.
     """
     from dpadapt.modelfolder import ModelFolderError
+    from dpadapt.modelfolder.record import read_record
     from dpadapt.report import ReportContext
 
     try:
         state = None if account is None else account.ledger.dataset(account.name)
-        place.write(model, context=ReportContext(ledger=state, **context))
+        place.write(model, context=ReportContext(ledger=state, **context), reading=reading)
     except BaseException as error:  # also an interrupt: the model was paid for
         say_aside(f"The model could not be written to {place.target}{_kept(model)}.")
         if isinstance(error, OSError):
             raise ModelFolderError(f"{place.target} cannot be written: {error.strerror}.") from None
         raise
+    return read_record(place.target)[2]
 
 
 def shown_in_report(
-    folder: Path, model: Any, account: Account | None, found: Evaluation, **context: Any
+    folder: Path,
+    model: Any,
+    account: Account | None,
+    found: Evaluation,
+    reading: dict[str, Any] | None = None,
+    **context: Any,
 ) -> bool:
     """Put an evaluation into the report of a model that is saved; the folder is replaced whole."""
     from dpadapt.modelfolder import ModelFolderError, open_destination
@@ -53,7 +69,7 @@ def shown_in_report(
         state = None if account is None else account.ledger.dataset(account.name)
         about = ReportContext(ledger=state, evaluation=found.to_dict(), **context)
         with open_destination(folder, force=True) as place:
-            place.write(model, context=about)
+            place.write(model, context=about, reading=reading)
     except (OSError, ModelFolderError):
         return False
     return True
@@ -67,6 +83,13 @@ def _kept(model: Any) -> str:
     except Exception as error:
         return f", nor anywhere else ({type(error).__name__}): it is lost"
     return f"; it is kept in {kept}"
+
+
+def say_left(account: Account | None) -> None:
+    """Say what is spent of a budget and what is left, if there is one."""
+    if account is not None:
+        state = account.ledger.dataset(account.name)
+        say("ledger", f"{state.name}: spent {state.spent():.4g}, left {state.left():.4g}.")
 
 
 @contextmanager

@@ -35,7 +35,8 @@ def report(
         Path | None, typer.Option(help="Write a card to fill in to this file, and stop.")
     ] = None,
     evaluation: Annotated[
-        Path | None, typer.Option(help="Show this JSON file, of dpadapt evaluate.")
+        Path | None,
+        typer.Option(help="Show this JSON file, of dpadapt evaluate; by default fit --holdout's."),
     ] = None,
     registry: Annotated[
         Path | None,
@@ -91,9 +92,16 @@ class _Given:
     dataset: str | None
 
     def context(self, model: Path) -> ReportContext:
+        from dpadapt.modelfolder.record import read_record
         from dpadapt.privacy import Ledger
         from dpadapt.report import Card, ReportContext
 
+        record, digests, digest = read_record(model)
+        told = record.told  # what the first report said
+        if self.evaluation is not None:
+            told["evaluation"] = _json(self.evaluation)
+        if "evaluation" in told:
+            told["evaluation"] = _evaluation(told["evaluation"], self.evaluation or model)
         tested = None
         if self.audit is not None:
             from dpadapt.audit.result import AuditResult
@@ -106,8 +114,9 @@ class _Given:
             ledger=None if self.ledger is None else Ledger(self.ledger).dataset(str(self.dataset)),
             audit=tested,
             card=None if self.card is None else Card.load(self.card),
-            evaluation=None if self.evaluation is None else _json(self.evaluation),
-            digests=_json(model / "guarantee.json").get("files", {}),
+            digests=digests,
+            model=digest,
+            **told,
         )
 
 
@@ -130,6 +139,19 @@ def _write(
     if registry is not None:
         write_whole(registry, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     say("wrote", f"{out}{'' if registry is None else f' and {registry}'}")
+
+
+def _evaluation(data: Any, path: Path) -> dict[str, Any]:
+    """Plain values of an evaluation whose guarantee adds up; anything else is refused."""
+    from dpadapt.evaluation import Evaluation
+
+    try:
+        return Evaluation.from_dict(data).to_dict()
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(
+            f"evaluation: {path} holds none that dpadapt evaluate has written; give the file that "
+            "its --out names."
+        ) from None
 
 
 def _json(path: Path) -> dict[str, Any]:

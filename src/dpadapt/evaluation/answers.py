@@ -20,7 +20,7 @@ from dpadapt._types import FloatArray
 from dpadapt.features import DateCells, NumberCells, TextCells
 from dpadapt.privacy import Private, Schema
 
-__all__ = ["Asked", "answered", "asked", "public_baseline"]
+__all__ = ["Asked", "answered", "asked", "is_public", "public_baseline"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +174,35 @@ def public_baseline(model: Any) -> Any:
         return getattr(model, "public_model_", None)
     public = getattr(inner, "public_model_", None)
     return None if public is None else _Through(model.transformer_, public)
+
+
+def is_public(model: Any) -> bool:
+    """Whether a model answers as the model of public rows does that it carries.
+
+    That is a public fact: numbers of the released model say it. No row is looked at.
+
+    Examples
+    --------
+    >>> from dpadapt import AutoRegressor
+    >>> auto = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"])
+    >>> is_public(auto.fit([[0.0], [1.0], [2.0]] * 9, [0.0, 1.0, 2.0] * 9))
+    True
+    """
+    inner = getattr(model, "estimator_", model)
+    public, moved = getattr(inner, "public_model_", None), getattr(inner, "adapted_", None)
+    if public is None or np.ptp(getattr(inner, "class_weights_", (1.0,))) > 0:
+        return False
+    if moved is None:
+        return True
+    if hasattr(moved, "on_scores"):  # what is added to numbers
+        return not any(map(np.any, (moved.constant, moved.on_scores, moved.on_features)))
+    if not hasattr(moved, "coefficients") or np.any(moved.move if moved.move is not None else 0):
+        return False
+    classes = moved.coefficients.shape[1]
+    each = np.eye(classes) if classes > 2 else np.array([[-0.5, 0.5]])
+    start = np.zeros_like(moved.coefficients)
+    start[: len(public.weights) * len(each)] = np.kron(public.weights[:, None], each)
+    return bool(np.allclose(moved.logit_scale * moved.coefficients, start, rtol=1e-9, atol=1e-12))
 
 
 class _Through:

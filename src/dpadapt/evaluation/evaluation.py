@@ -73,6 +73,8 @@ class Evaluation:
         What the numbers do not say.
     against : str
         What the baseline is; empty if there is none.
+    model : str
+        Digest of the model folder that was measured; empty if the model was in no folder.
 
     Examples
     --------
@@ -88,6 +90,7 @@ class Evaluation:
     guarantee: Guarantee
     caveats: tuple[str, ...]
     against: str = ""
+    model: str = ""
 
     @property
     def who(self) -> str:
@@ -128,12 +131,15 @@ class Evaluation:
         return [line[:shown] for line in (head, *lines)]
 
     def bin_rows(self) -> list[tuple[str, ...]]:
-        """Cells of the reliability table, the head first; empty if there is none."""
-        if not self.bins:
+        """Cells of the reliability table, the head first; empty if noise left nothing of it."""
+        if all(math.isnan(gap) for *_, gap in self.bins):
             return []
         head = ("probability", "share of rows", "predicted minus observed")
         cells = [
-            (f"{low:.1f} to {high:.1f}", f"{share:.3f}", "-" if math.isnan(gap) else f"{gap:+.3f}")
+            (
+                f"{low:.1f} to {high:.1f}",
+                *(("too few", "") if math.isnan(gap) else (f"{share:.3f}", f"{gap:+.3f}")),
+            )
             for low, high, share, gap in self.bins
         ]
         return [head, *cells]
@@ -150,6 +156,7 @@ class Evaluation:
             "guarantee": self.guarantee.to_dict(),
             "caveats": list(self.caveats),
             "against": self.against,
+            "model": self.model,
         }
 
     def to_json(self) -> str:
@@ -180,6 +187,7 @@ class Evaluation:
             Guarantee.from_dict(data["guarantee"]),
             tuple(map(str, data["caveats"])),
             str(data["against"]),
+            str(data.get("model", "")),
         )
 
     def _repr_html_(self) -> str:

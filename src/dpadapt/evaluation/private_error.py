@@ -11,12 +11,14 @@ from dpadapt import _validate
 from dpadapt.privacy import Private, Schema, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
-from .answers import Asked, answered, asked, public_baseline
+from .answers import Asked, answered, asked, is_public, public_baseline
 from .evaluation import Evaluation, Measured
 from .intervals import Chance
 from .measures import LEAST_CHANCE, MEASURES, Facts, choose
 
 __all__ = ["evaluate"]
+
+_SAME = ("The model is the public model: there is nothing to compare.",)
 
 
 def evaluate(
@@ -55,10 +57,11 @@ def evaluate(
         measured more precisely.
     baseline : estimator, optional
         Another model, to be measured on the same rows. By default the model of public rows that
-        ``AutoRegressor`` and ``AutoClassifier`` carry.
+        ``AutoRegressor`` and ``AutoClassifier`` carry, unless it is the model itself.
     label_range : (float, float), optional
-        For numbers: public range to which labels and predictions are clamped. By default that of
-        the public labels, where the model knows it.
+        For numbers: public range to which labels and predictions are clamped. By default the one
+        to which ``AutoRegressor`` cuts its public scores: the public labels without a thousandth
+        at either end, and a little more. ``dpadapt evaluate`` has the whole range from ``fit``.
     largest_error : float, optional
         For numbers: an error above counts as this. Public; by default the width of the range. The
         smaller, the less noise: noise on a mean squared error grows with its square.
@@ -95,9 +98,9 @@ def evaluate(
     confidence = _validate.fraction("confidence", confidence)
     if (1 + confidence) / 2 == 1:
         raise ValueError(f"confidence must be a number that differs from 1; got {confidence!r}.")
-    against = "baseline"
+    against, alone = "baseline", baseline is None and is_public(model)
     if baseline is None:
-        baseline = public_baseline(model)
+        baseline = None if alone else public_baseline(model)
         against = "" if baseline is None else "public only"
     questions = asked(model, baseline)
     facts = _facts(model, questions, label_range, largest_error)
@@ -108,7 +111,7 @@ def evaluate(
     options: dict[str, Any] = {"noise": noise, "random_state": random_state, "ledger": ledger}
     with rows.open(epsilon=epsilon, delta=delta, label="evaluation", **options) as session:
         measures, bins = _measured(session, names, facts, Chance(0.0, rows.n_people, confidence))
-    caveats = _caveats(facts, names) + _hint(measures, facts)
+    caveats = (*_SAME * alone, *_caveats(facts, names), *_hint(measures, facts))
     told = (rows.n_people, confidence, session.guarantee, caveats, against)
     return Evaluation(measures, bins, *told)
 

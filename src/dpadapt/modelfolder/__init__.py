@@ -7,7 +7,9 @@
 ``report.html``
     The guarantee for human readers.
 ``guarantee.json``
-    The guarantee in plain text, and the digests (SHA-256) of the other files and of itself.
+    The guarantee in plain text, the digests (SHA-256) of the other files and of itself, and a
+    record of public facts: what the report said of the two samples, an evaluation on people held
+    out, how files were read.
 
 Why a format of our own: a model folder may come from a stranger. Pickle runs code by design. A
 general format that rebuilds objects by their names (skops) has to know functions, methods, partial

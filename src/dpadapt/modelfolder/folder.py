@@ -7,7 +7,7 @@ import copy
 import json
 import os
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from dpadapt.privacy import Guarantee
 from .errors import ModelExistsError, ModelFolderError
 from .files import AGAIN, new_folder, parse_json, put_in_place, read_file, write_file
 from .reading import decode
+from .record import MOST_BYTES, Record
 from .sealing import seal, sealed_names, unseal
 from .writing import encode
 
@@ -27,7 +28,7 @@ __all__ = ["Destination", "check_destination", "load_model", "open_destination",
 
 _MODEL, _ARRAYS, _REPORT, _GUARANTEE = "model.json", "arrays.bin", "report.html", "guarantee.json"
 _MEGABYTE = 2**20
-_MOST = {_MODEL: 64 * _MEGABYTE, _ARRAYS: 2**33, _REPORT: 64 * _MEGABYTE, _GUARANTEE: _MEGABYTE}
+_MOST = {_MODEL: 64 * _MEGABYTE, _ARRAYS: 2**33, _REPORT: 64 * _MEGABYTE, _GUARANTEE: MOST_BYTES}
 _NOT_SAVED = ("ledger", "random_state")  # a handle on a database; a seed that would undo the noise
 
 
@@ -106,9 +107,17 @@ class Destination:
     force: bool
 
     def write(
-        self, model: Any, *, context: ReportContext | None = None, trusted: Collection[str] = ()
+        self,
+        model: Any,
+        *,
+        context: ReportContext | None = None,
+        trusted: Collection[str] = (),
+        reading: Mapping[str, Any] | None = None,
     ) -> Path:
-        """Write a fitted model, its guarantee and its report, and put them in place, once."""
+        """Write a fitted model, its guarantee and its report, and put them in place, once.
+
+        What the report says of the samples is kept, and ``reading``: how files were read.
+        """
         from dpadapt.report import write_report
 
         public, new = _without_secrets(model), self.draft
@@ -126,7 +135,8 @@ class Destination:
         report = (new / _REPORT).read_bytes()
         write_file(new / _REPORT, report)
         files = {_MODEL: content, _ARRAYS: numbers, _REPORT: report}
-        write_file(new / _GUARANTEE, seal(model.guarantee_, files))
+        record = Record.of(context, reading or {})
+        write_file(new / _GUARANTEE, seal(model.guarantee_, files, record.to_dict()))
         os.chmod(new, 0o755)
         check_destination(self.target, force=self.force)  # somebody else may have written there
         put_in_place(new, self.target)

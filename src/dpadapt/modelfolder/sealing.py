@@ -14,15 +14,17 @@ from dpadapt.privacy import Guarantee
 from .errors import ModelFolderError
 from .files import AGAIN, parse_json
 
-__all__ = ["seal", "sealed_names", "unseal"]
+__all__ = ["seal", "sealed_facts", "sealed_names", "unseal"]
 
-_FILES, _DIGEST = "files", "digest"
+_FILES, _DIGEST, _RECORD = "files", "digest", "record"
 _BLANK = "0" * 64  # stands for the digest of the file itself while that is computed
 _HEX = re.compile("[0-9a-f]{64}")
 _COMPUTED = ("relation", "sentence")  # what a guarantee says of its events, beside epsilon
 
 
-def seal(guarantee: Guarantee, files: Mapping[str, bytes]) -> bytes:
+def seal(
+    guarantee: Guarantee, files: Mapping[str, bytes], record: Mapping[str, Any] | None = None
+) -> bytes:
     """Content of ``guarantee.json``.
 
     Parameters
@@ -30,6 +32,8 @@ def seal(guarantee: Guarantee, files: Mapping[str, bytes]) -> bytes:
     guarantee : Guarantee
     files : mapping of str to bytes
         The files beside it, by their names.
+    record : mapping, optional
+        Public facts about the fit, as plain values.
 
     Examples
     --------
@@ -38,7 +42,8 @@ def seal(guarantee: Guarantee, files: Mapping[str, bytes]) -> bytes:
     True
     """
     digests = {name: _sha256(content) for name, content in files.items()}
-    data = {**guarantee.to_dict(), _FILES: digests, _DIGEST: _BLANK}
+    kept = {_RECORD: dict(record)} if record else {}
+    data = {**guarantee.to_dict(), **kept, _FILES: digests, _DIGEST: _BLANK}
     blank = (json.dumps(data, indent=2, allow_nan=False) + "\n").encode()
     return blank.replace(_BLANK.encode(), _sha256(blank).encode())
 
@@ -86,6 +91,19 @@ def sealed_names(path: Path, content: bytes) -> frozenset[str]:
     frozenset({'model.json'})
     """
     return frozenset(_digests(_unbroken(path, content)))
+
+
+def sealed_facts(path: Path, content: bytes) -> tuple[dict[str, Any], Any]:
+    """Digests of the files that a ``guarantee.json`` was written with, and its record.
+
+    Examples
+    --------
+    >>> content = seal(Guarantee(), {"model.json": b"{}"}, {"label": "wage"})
+    >>> sealed_facts(Path("guarantee.json"), content)[1]
+    {'label': 'wage'}
+    """
+    data = _unbroken(path, content)
+    return _digests(data), data.get(_RECORD, {})
 
 
 def _unbroken(path: Path, content: bytes) -> dict[str, Any]:

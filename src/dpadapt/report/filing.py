@@ -13,6 +13,7 @@ from dpadapt.privacy.accounting.composition import compose_delta, pld_epsilon
 
 from . import wording
 from .card import QUESTIONS, Card
+from .evidence import audited
 from .releases import list_releases
 from .sections import story
 
@@ -168,7 +169,9 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
         "card": asdict(card),
         "blanks": list(card.blanks),
         "evaluation": None if context.evaluation is None else dict(context.evaluation),
-        "audit": None if context.audit is None else asdict(context.audit),
+        "audit": None
+        if context.audit is None
+        else {**asdict(context.audit), "sentence": audited(context.audit, guarantee.relation)},
         "ledger": None
         if ledger is None
         else {

@@ -90,7 +90,8 @@ def _evidence(filed: dict[str, Any]) -> Iterator[str]:
 
 def _audit_words(audit: dict[str, Any]) -> str:
     known = ("estimator", "claimed", "found", "largest", "confidence", "method", "rows")
-    return "; ".join(f"{name}: {audit[name]}" for name in known if name in audit)
+    facts = "; ".join(f"{name}: {audit[name]}" for name in known if name in audit)
+    return f"{audit['sentence']} {facts}"
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:

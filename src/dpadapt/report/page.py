@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpadapt._story import Story, number, short
+from dpadapt._story import RADII, Story, number, short
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.composition import pld_epsilon
 
 from . import curves, wording
 from .card import Card
 from .coefficients import Shown, show_coefficients
+from .evidence import audited, check_evidence
 from .filing import filing, filled, measured_rows
 from .markdown import as_markdown
 from .releases import list_releases
@@ -69,6 +70,8 @@ class ReportContext:
         A private evaluation of the same model, as plain values.
     digests : mapping of str to str
         SHA-256 of the files of the model.
+    model : str
+        Digest of the model in its folder: an evaluation or an audit of another is refused.
 
     Examples
     --------
@@ -89,6 +92,7 @@ class ReportContext:
     card: Card | None = None
     evaluation: Mapping[str, Any] | None = None
     digests: Mapping[str, str] = field(default_factory=dict)
+    model: str = ""
 
 
 def write_report(
@@ -125,8 +129,7 @@ def write_report(
             f"model: a {type(model).__name__} comes with no guarantee; there is nothing to report."
         )
     file, about = Path(path), context or ReportContext()
-    if context is not None and context.audit is not None:
-        _check_audit(context.audit, getattr(model, "estimator_", model), model.guarantee_)
+    check_evidence(about, getattr(model, "estimator_", model), model.guarantee_)
     if file.suffix.lower() == ".json":
         text = json.dumps(filing(model, about), indent=1, allow_nan=False) + "\n"
     elif file.suffix.lower() == ".md":
@@ -160,6 +163,8 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
     shown = show_coefficients(
         model, label=context.label, scale=context.feature_scale, features=told.features
     )
+    measured = [] if context.evaluation is None else measured_rows(context.evaluation)
+    bounds = _bounds(guarantee, told)  # those that only keep numbers finite tell a reader nothing
     events, second = guarantee.events, pld_epsilon(guarantee.events, guarantee.delta)
     return {
         "context": context,
@@ -178,12 +183,15 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "relation": wording.relation(guarantee.relation),
         "filed": filing(model, context),
         "answers": filled(context.card),
-        "measured": [] if context.evaluation is None else measured_rows(context.evaluation),
+        "measured": measured,
+        "compared": any(baseline != "–" for _, _, baseline, _ in measured),
+        "audited": "" if context.audit is None else audited(context.audit, guarantee.relation),
         "noise": wording.NOISE[guarantee.noise],
         "releases": list(list_releases(events, told.made)),
         "repeated": any(event.mean_runs is not None for event in events),
         "second_opinion": second if math.isfinite(second) else None,
-        "bounds": _bounds(guarantee, told),
+        "bounds": [each for each in bounds if each[2] != RADII["far"]],
+        "far": any(origin == RADII["far"] for *_, origin in bounds),
         "strength": wording.strength(guarantee.epsilon) if events else "",
         "false_alarms": _FALSE_ALARMS,
         "detections": float(curves.detection_limit(events, [_FALSE_ALARMS])[0]),
@@ -218,20 +226,6 @@ def _figures(
     if context.results is not None:
         drawn["errors"] = figures.errors_figure(context.results, context.reference)
     return {name: as_data_uri(figure) for name, figure in drawn.items()}
-
-
-def _check_audit(audit: AuditResult, estimator: Any, guarantee: Guarantee) -> None:
-    """An audit of something else must not speak for this model."""
-    same = (
-        audit.estimator == type(estimator).__name__
-        and math.isclose(audit.claimed, guarantee.epsilon, rel_tol=1e-6)
-        and math.isclose(audit.delta, guarantee.delta, rel_tol=1e-6)
-    )
-    if not same:
-        raise ValueError(
-            f"audit: it is of {audit.estimator} at epsilon {audit.claimed:.4g}, delta "
-            f"{audit.delta:g}, not of this model; run dpadapt audit with the model's own settings."
-        )
 
 
 def _rows(guarantee: Guarantee) -> str:

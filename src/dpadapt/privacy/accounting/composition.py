@@ -138,7 +138,7 @@ def relation_of(events: Iterable[Event], default: Relation = "replace-one") -> R
     stated = {event.relation for event in _leaves(events)}
     if len(stated) > 1:
         raise ValueError(
-            "events under replace-one and under add-remove cannot be composed; keep to one "
+            f"events under {' and '.join(sorted(stated))} cannot be composed; keep to one "
             "relation on one data set."
         )
     return stated.pop() if stated else default

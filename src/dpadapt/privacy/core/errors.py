@@ -52,7 +52,7 @@ class BudgetExceeded(PrivacyError):
     >>> print(BudgetExceeded(spent=0.8, asked=0.5, left=0.3, budget_epsilon=1.0, budget_delta=1e-6))
     the budget of epsilon 1 at delta 1e-06 would be passed: spent 0.8, asked 0.5, left 0.3 \
 (epsilons at that delta; they compose tightly, so they need not add up). Nothing was released. \
-Ask for less, or have the budget raised.
+Ask for at most what is left: a budget is for a data set's whole life, nothing raises it.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ Ask for less, or have the budget raised.
             f"the budget of epsilon {budget_epsilon:.4g} at delta {budget_delta:.4g} would be "
             f"passed: spent {spent:.4g}, asked {asked:.4g}, left {left:.4g} (epsilons at that "
             "delta; they compose tightly, so they need not add up). Nothing was released. Ask for "
-            "less, or have the budget raised."
+            "at most what is left: a budget is for a data set's whole life, nothing raises it."
         )
 
     def __reduce__(self) -> Any:

@@ -78,7 +78,7 @@ __all__ = ["ExactNoise", "NoiseSource", "SecureNoise", "SeededNoise", "noise_sou
 
 _FLOAT_CAVEAT = (
     "Noise is drawn in float64 and the sum is rounded to a grid of about scale/4096: a "
-    "mitigation of floating-point attacks, not a proof. Use noise='exact' for small releases."
+    "mitigation of floating-point attacks, not a proof."
 )
 
 

@@ -229,7 +229,8 @@ class Account:
     ...
     dpadapt.privacy.core.errors.BudgetExceeded: the budget of epsilon 1 at delta 1e-06 would be \
 passed: spent 0, asked 2.254, left 1 (epsilons at that delta; they compose tightly, so they need \
-not add up). Nothing was released. Ask for less, or have the budget raised.
+not add up). Nothing was released. Ask for at most what is left: a budget is for a data set's \
+whole life, nothing raises it.
     >>> account.events()
     ()
     >>> folder.cleanup()

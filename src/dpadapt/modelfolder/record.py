@@ -1,0 +1,154 @@
+"""What a model folder remembers beside the model: public facts, for what is done with it later."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import ModelFolderError
+from .files import AGAIN, read_file
+from .sealing import sealed_facts
+
+if TYPE_CHECKING:
+    from dpadapt.report import ReportContext
+
+__all__ = ["MOST_BYTES", "Record", "read_record"]
+
+MOST_BYTES = 2**24
+"""Of a ``guarantee.json``, in which the record stands."""
+
+_TOLD = ("title", "public_name", "private_name", "label", "public_rows", "feature_scale")
+
+
+@dataclass(frozen=True)
+class Record:
+    """Public facts about a fit: what its report said, and how its files were read.
+
+    Parameters
+    ----------
+    title, public_name, private_name, label : str
+    public_rows : int or None
+    feature_scale : tuple of float
+    evaluation : mapping or None
+        Of people held out, as plain values.
+    form : mapping of str to str
+        ``sep``, ``decimal`` and ``encoding`` of the private CSV file.
+    label_range : (float, float) or None
+        Of public labels that are numbers.
+    largest_error : float or None
+        That counts, from public labels.
+
+    Examples
+    --------
+    >>> record = Record(label="wage", label_range=(0.0, 9.0))
+    >>> Record.from_dict(record.to_dict()) == record
+    True
+    """
+
+    title: str = ""
+    public_name: str = ""
+    private_name: str = ""
+    label: str = ""
+    public_rows: int | None = None
+    feature_scale: tuple[float, ...] = ()
+    evaluation: Mapping[str, Any] | None = None
+    form: Mapping[str, str] = field(default_factory=dict)
+    label_range: tuple[float, float] | None = None
+    largest_error: float | None = None
+
+    @classmethod
+    def of(cls, context: ReportContext | None, reading: Mapping[str, Any]) -> Record:
+        """What a report says, and how files were read (``form`` and the bounds of labels)."""
+        if context is None:
+            return cls(**reading)
+        told = {name: getattr(context, name) for name in _TOLD}
+        told["feature_scale"] = tuple(float(each) for each in told["feature_scale"])
+        return cls(**told, evaluation=context.evaluation, **reading)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What is known for a report, as arguments of ``ReportContext``."""
+        known = {name: getattr(self, name) for name in (*_TOLD, "evaluation")}
+        return {name: value for name, value in known.items() if value not in ("", None, ())}
+
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """What is known about labels that are numbers, as arguments of ``evaluate``."""
+        known = {"label_range": self.label_range, "largest_error": self.largest_error}
+        return {name: value for name, value in known.items() if value is not None}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; what is not known is left out."""
+        known = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in known.items()
+            if value not in ("", None, ()) and value != {}
+        }
+
+    @classmethod
+    def from_dict(cls, data: Any) -> Record:
+        """Rebuild from :meth:`to_dict`; values of another kind are refused.
+
+        What a stranger wrote is data, no more: an evaluation is checked by who shows it.
+        """
+        given = dict(data)
+        kinds = {each.name for each in fields(cls)}
+        if not set(given) <= kinds:
+            raise ValueError("names")
+        for name in ("feature_scale", "label_range"):
+            if name in given:
+                given[name] = tuple(_number(each) for each in given[name])
+        if len(given.get("label_range", (0, 0))) != 2:
+            raise ValueError("label_range")
+        if "largest_error" in given:
+            given["largest_error"] = _number(given["largest_error"])
+        texts = [given.get(name, "") for name in _TOLD[:4]]
+        form, rows = given.get("form", {}), given.get("public_rows", 0)
+        texts += [each for pair in form.items() for each in pair]
+        if not all(isinstance(each, str) for each in texts) or type(rows) is not int:
+            raise ValueError("texts")
+        if not set(form) <= {"sep", "decimal", "encoding"}:
+            raise ValueError("form")
+        return cls(**given)
+
+
+def read_record(folder: Path) -> tuple[Record, dict[str, str], str]:
+    """Record of a model folder, digests of its files, and the digest of the model in them.
+
+    The digest of the model is that of ``model.json`` and ``arrays.bin``: a report that is written
+    again leaves it as it is. A folder of an older dpadapt has an empty record.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dpadapt import DiscrepancyRegressor
+    >>> from dpadapt.modelfolder import save_model
+    >>> model = DiscrepancyRegressor(epsilon=1, delta=1e-6).fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     record, digests, model = read_record(save_model(model, Path(parent) / "model"))
+    >>> sorted(digests), len(model)
+    (['arrays.bin', 'model.json', 'report.html'], 64)
+    """
+    path = folder / "guarantee.json"
+    digests, kept = sealed_facts(path, read_file(path, MOST_BYTES))
+    try:
+        record = Record.from_dict(kept)
+        both = [str(digests[name]) for name in ("model.json", "arrays.bin")]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ModelFolderError(f"{path} has a record that no fit has written. {AGAIN}") from None
+    return record, digests, hashlib.sha256(" ".join(both).encode()).hexdigest()
+
+
+def _number(given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):
+        raise ValueError("number")
+    return float(given)

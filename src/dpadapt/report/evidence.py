@@ -1,0 +1,102 @@
+"""What was measured elsewhere must be of the model that a report is about."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from dpadapt.privacy import Guarantee
+
+if TYPE_CHECKING:
+    from dpadapt.audit.result import AuditResult
+
+    from .page import ReportContext
+
+__all__ = ["audited", "check_evidence"]
+
+
+def check_evidence(context: ReportContext, estimator: Any, guarantee: Guarantee) -> None:
+    """Refuse an evaluation or an audit of something else: it must not speak for this model.
+
+    Parameters
+    ----------
+    context : ReportContext
+        With the digest of the model where it is in a folder.
+    estimator : estimator
+        Fitted, without the steps before it.
+    guarantee : Guarantee
+
+    Examples
+    --------
+    >>> from dpadapt.report import ReportContext
+    >>> check_evidence(ReportContext(evaluation={"model": "a"}, model="b"), None, Guarantee())
+    Traceback (most recent call last):
+        ...
+    ValueError: evaluation: it is of another model than this one; run dpadapt evaluate with this \
+model, and give the file that it writes.
+    """
+    if context.evaluation is not None and context.model:
+        _check_evaluation(context.evaluation.get("model"), context.model)
+    if context.audit is not None:
+        _check_audit(context.audit, context.model, estimator, guarantee)
+
+
+def _check_evaluation(measured: Any, model: str) -> None:
+    if measured == model:
+        return
+    found = "it is of another model than this one" if measured else "it does not say of which model"
+    raise ValueError(
+        f"evaluation: {found}; run dpadapt evaluate with this model, and give the file that it "
+        "writes."
+    )
+
+
+def _check_audit(audit: AuditResult, model: str, estimator: Any, guarantee: Guarantee) -> None:
+    from dpadapt.audit.settings import settings_digest
+
+    same = (
+        audit.estimator == type(estimator).__name__
+        and math.isclose(audit.claimed, guarantee.epsilon, rel_tol=1e-6)
+        and math.isclose(audit.delta, guarantee.delta, rel_tol=1e-6)
+    )
+    if not same:
+        raise ValueError(
+            f"audit: it is of {audit.estimator} at epsilon {audit.claimed:.4g}, delta "
+            f"{audit.delta:g}, not of this model; run dpadapt audit with the model's own settings."
+        )
+    if audit.model:
+        same, other = audit.model == model, "it was made with --model of another model folder"
+    else:
+        same = audit.settings == settings_digest(estimator, guarantee.relation)
+        other = "its estimator had other parameters, or protects somebody else (rows or people)"
+    if not same:
+        raise ValueError(
+            f"audit: {other}, so that it is not of this model; run dpadapt audit --model with this "
+            "model's folder."
+        )
+
+
+def audited(audit: AuditResult, relation: str) -> str:
+    """What was attacked, in a sentence: a fit like that of this model, or one with its settings.
+
+    Parameters
+    ----------
+    audit : AuditResult
+    relation : str
+        Of the model's guarantee.
+
+    Examples
+    --------
+    >>> from dpadapt.audit.result import AuditResult
+    >>> facts = (1.0, 0.4, 1e-6, 0.95, "400 runs", 250, 400, 12, 12, 0.98, "", "public rows")
+    >>> audited(AuditResult("DiscrepancyRegressor", *facts, "a1"), "replace-one")
+    'A new fit with the estimator and parameters of this model folder was attacked on public rows; \
+no private row took part.'
+    """
+    what = "the estimator and parameters of this model folder"
+    if not audit.model:
+        what = "the same estimator, parameters, epsilon and delta (not from this model folder)"
+    told = f"A new fit with {what} was attacked on {audit.rows}; no private row took part."
+    if relation == "replace-unit":
+        told += " Rows were replaced one by one there, not people with all their rows."
+    return told

@@ -1,0 +1,197 @@
+"""An evaluation or an audit speaks for its own model only, and a folder remembers public facts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from dpadapt import ReweightingRegressor
+from dpadapt.audit import AuditResult
+from dpadapt.audit.settings import settings_digest
+from dpadapt.cli import app
+from dpadapt.modelfolder import ModelFolderError, load_model
+from dpadapt.modelfolder.record import Record, read_record
+from dpadapt.modelfolder.sealing import seal
+from dpadapt.privacy import Guarantee
+from dpadapt.report import ReportContext, write_report
+
+BUDGET = ("--label", "wage", "--epsilon", "1", "--delta", "1e-6")
+SEED = ("--noise", "seeded", "--random-state", "1")
+QUICK = ("--estimator", "ReweightingRegressor")
+FACTS = (0.4, 1e-6, 0.95, "400 runs", 250, 400, 12, 12, 0.98, "", "public rows")
+
+
+def run(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def people(n, seed):
+    rng = np.random.default_rng([n, seed])
+    table = pd.DataFrame({"age": rng.integers(20, 70, n), "hours": rng.normal(size=n)})
+    return table.assign(wage=(table["age"] / 10 + rng.normal(size=n)).round(3))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A model with people held out, of files with semicolons, and another model."""
+    folder = tmp_path_factory.mktemp("evidence")
+    samples = (("public", 200), ("private", 1500), ("test", 2000))
+    for seed, (name, n) in enumerate(samples):
+        people(n, seed).to_csv(folder / f"{name}.csv", index=False, sep=";", decimal=",")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+        patch.chdir(folder)
+        both = ("--public", "public.csv", "--private", "private.csv")
+        run("fit", *both, *BUDGET, *QUICK, *SEED, "--out", "held", "--holdout", "0.4")
+        run("fit", *both, *BUDGET, *QUICK, *SEED, "--out", "other", "--set", "solver=profiled")
+        where = ("--private", "test.csv", "--out", "own.json")
+        run("evaluate", "--model", "held", *BUDGET, *SEED, *where)
+    return folder
+
+
+@pytest.fixture
+def here(files, monkeypatch):
+    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.chdir(files)
+    return files
+
+
+def reported(tmp_path, *more, model="held", code=0, end="json"):
+    out = tmp_path / f"report.{end}"
+    said = run("report", "--model", model, "--out", out, *more, code=code)
+    if code:
+        return said
+    return json.loads(out.read_text()) if end == "json" else out.read_text(encoding="utf-8")
+
+
+def test_an_evaluation_of_another_model_is_refused(here, tmp_path):
+    own = ("--evaluation", "own.json")
+    assert reported(tmp_path, *own)["evaluation"]["people"] == 2000
+    for given in (own, ("--evaluation", "held.evaluation.json")):
+        words = reported(tmp_path, *given, model="other", code=1)
+        assert "of another model" in words
+        assert "run dpadapt evaluate" in words
+    assert not (tmp_path / "other.json").exists()
+
+
+def test_an_evaluation_that_says_of_no_model_is_refused(here, tmp_path):
+    data = json.loads(Path("own.json").read_text())
+    del data["model"]
+    (tmp_path / "old.json").write_text(json.dumps(data))
+    words = reported(tmp_path, "--evaluation", tmp_path / "old.json", code=1)
+    assert "does not say of which model" in words
+    (tmp_path / "odd.json").write_text("{}")
+    words = reported(tmp_path, "--evaluation", tmp_path / "odd.json", code=1)
+    assert "holds none that dpadapt evaluate has written" in words
+
+
+def test_a_report_written_again_says_what_the_first_one_said(here, tmp_path):
+    filed = reported(tmp_path)
+    assert filed["label"] == "wage"
+    assert filed["title"] == "Privacy report: a model of wage"
+    assert filed["evaluation"] == json.loads(Path("held.evaluation.json").read_text())
+    first, again = Path("held/report.html").read_text(), reported(tmp_path, end="html")
+    for words in ("public.csv", "private.csv", ">200<", "On 600 private rows", "(wage)"):
+        assert words in first
+        assert words in again
+    assert "not recorded" not in again
+    assert ">difference<" not in again, "there is no baseline"
+
+
+def test_bounds_and_form_are_those_of_the_fit(here):
+    record, _, digest = read_record(Path("held"))
+    labels = pd.read_csv("public.csv", sep=";", decimal=",")["wage"]
+    assert record.label_range == (labels.min(), labels.max())
+    assert record.form == {"sep": ";", "decimal": ",", "encoding": "utf-8"}
+    found = [json.loads(Path(name).read_text()) for name in ("own.json", "held.evaluation.json")]
+    clamped = [next(x for x in each["caveats"] if "clamped" in x) for each in found]
+    assert clamped[0] == clamped[1]
+    assert f"{labels.min():g} to {labels.max():g}" in clamped[0]
+    assert {each["model"] for each in found} == {digest}
+
+
+def audit_of(fitted, **changed):
+    estimator = getattr(fitted, "estimator_", fitted)
+    digest = settings_digest(estimator, "replace-one")
+    facts = (type(estimator).__name__, fitted.guarantee_.epsilon, *FACTS)
+    return replace(AuditResult(*facts, settings=digest), **changed)
+
+
+def test_an_audit_of_another_model_is_refused(here, tmp_path):
+    model, file = load_model("held"), tmp_path / "audit.json"
+    audit_of(model).save(file)
+    filed = reported(tmp_path, "--audit", file)
+    assert "not from this model folder" in filed["audit"]["sentence"]
+    assert "same estimator, parameters" in reported(tmp_path, "--audit", file, end="html")
+    words = reported(tmp_path, "--audit", file, model="other", code=1)
+    assert "other parameters" in words
+    assert "run dpadapt audit --model" in words
+    audit_of(model, model=read_record(Path("held"))[2]).save(file)
+    filed = reported(tmp_path, "--audit", file)
+    assert "estimator and parameters of this model folder" in filed["audit"]["sentence"]
+    audit_of(load_model("other"), model=read_record(Path("held"))[2]).save(file)
+    assert "another model folder" in reported(tmp_path, "--audit", file, model="other", code=1)
+
+
+def test_an_audit_that_says_of_no_model_is_refused(here, tmp_path):
+    model = load_model("held")
+    context = ReportContext(audit=audit_of(model, settings=""))
+    with pytest.raises(ValueError, match="not of this model"):
+        write_report(model, tmp_path / "x.html", context=context)
+    file = tmp_path / "audit.json"
+    audit_of(model).save(file)
+    data = json.loads(file.read_text()) | {"format": "dpadapt audit 1"}
+    file.write_text(json.dumps(data))
+    with pytest.raises(ValueError, match="run dpadapt audit again"):
+        AuditResult.load(file)
+
+
+def test_settings_are_what_a_guarantee_rests_on():
+    def digest(relation="replace-one", **options):
+        given = {"epsilon": 1.0, "delta": 1e-6} | options
+        return settings_digest(ReweightingRegressor(**given), relation)
+
+    assert digest() == digest(epsilon=1, noise="seeded", random_state=3, verbose=1)
+    others = [digest("replace-unit"), digest(epsilon=2.0), digest(solver="profiled")]
+    assert len({digest(), *others}) == 4
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"unknown": 1},
+        {"label": 3},
+        {"public_rows": "many"},
+        {"feature_scale": ["x"]},
+        {"label_range": [0.0]},
+        {"label_range": [0.0, True]},
+        {"largest_error": "1"},
+        {"form": {"sep": 1}},
+        {"form": {"engine": "python"}},
+        {"form": []},
+        [],
+        7,
+    ],
+)
+def test_a_record_of_another_kind_is_refused(record, tmp_path):
+    names = ("model.json", "arrays.bin")
+    sealed = seal(Guarantee(), dict.fromkeys(names, b""), {"record": 0})
+    text = json.loads(sealed)["digest"]
+    blank = sealed.replace(text.encode(), b"0" * 64)
+    blank = blank.replace(b'{\n    "record": 0\n  }', json.dumps(record).encode())
+    content = blank.replace(b"0" * 64, hashlib.sha256(blank).hexdigest().encode())
+    (tmp_path / "guarantee.json").write_bytes(content)
+    if record == []:  # as good as none
+        assert read_record(tmp_path)[0] == Record()
+        return
+    with pytest.raises(ModelFolderError, match="a record that no fit has written"):
+        read_record(tmp_path)
