@@ -273,3 +273,9 @@ def test_a_column_that_is_constant_in_public_rows_is_left_out_and_told():
         plain.predict(np.column_stack([T, wild])), other.predict(np.column_stack([T, -wild]))
     )
     assert "1 column is constant" in " ".join(plain.explain_)
+
+
+@pytest.mark.parametrize("kind", [AutoRegressor, AutoClassifier])
+def test_exact_noise_is_refused_by_name(kind):
+    with pytest.raises(ValueError, match="noise must be one of 'secure', 'seeded'; got 'exact'"):
+        kind(epsilon=1.0, delta=1e-6, noise="exact").fit(np.ones((5, 1)), [0, 1, 0, 1, 0])

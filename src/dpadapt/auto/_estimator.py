@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadapt._cautions import CautionWarning
 from dpadapt._checks import check_private
-from dpadapt._constraints import Like, Null, Table
+from dpadapt._constraints import Like, Null, OneOf, Table
 from dpadapt._story import Fact, Story, class_facts
 from dpadapt._tables import known_columns, words_for_tables
 from dpadapt.base import PrivateEstimator, Problem, labelled, read_public
@@ -47,7 +47,8 @@ class AutoEstimator(PrivateEstimator):
     classes: Sequence[Any] | None
 
     _constraints: ClassVar[Table] = {
-        "experts": [Like("be a list of experts, as in ['linear', 'trees']", "__iter__"), Null()]
+        "experts": [Like("be a list of experts, as in ['linear', 'trees']", "__iter__"), Null()],
+        "noise": [OneOf("secure", "seeded")],  # a purse is proved for continuous noise
     }
 
     def fit(self, X: Any, y: Any, *, private: Private | None = None, groups: Any = None) -> Self:

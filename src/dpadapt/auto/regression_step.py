@@ -205,8 +205,8 @@ class _Step:
         self.middle = facts.mad * seen.move
         self.tell(
             "errors",
-            f"private errors are taken for {seen.times:.2g} times the public ones, around "
-            f"{seen.move:.2g} of them; the chance that they did not move is {seen.stayed:.0%}",
+            f"errors of the public model look {seen.times:.2g} times as large on private rows; "
+            f"the chance that they are centred there, too, is {seen.stayed:.0%}",
         )
 
     def find_mean(self) -> None:
@@ -227,7 +227,7 @@ class _Step:
         self.first = (level, sd**2 + chance + missed**2 if inside else math.inf)
         self.before = float((self.clip / self.facts.mad * self.facts.rms) ** 2) + self.gain
         part = self.constant / level if level else 0.0
-        self.tell("mean", f"{part:.0%} of it was more than noise, and moved the level")
+        self.tell("mean", f"answers move by {self.constant:.3g}, {part:.0%} of the mean error seen")
 
     def turn_stack(self) -> None:
         """2. How far to go from the public weights of the experts to equal ones."""
@@ -245,7 +245,7 @@ class _Step:
         self.on_scores = part * np.append(self.turn[1:], 0.0)  # a turn adds up to 0
         self._blur(part**2 * self.turn_square)
         self._keep(part**2 * self.turn_square, back.noise(sd) if part else 0.0)
-        self.tell("stack", f"{part:.0%} of the way from the public weights to equal ones is gone")
+        self.tell("stack", f"weights of the experts go {part:.0%} of the way to equal ones")
 
     def measure_errors(self) -> None:
         """3. The size of private errors."""
@@ -261,7 +261,7 @@ class _Step:
         self.clip = facts.mad * 2.0 ** min(max(octave, OCTAVES[0]), OCTAVES[1])
         self.before = float((self.clip / facts.mad * facts.rms) ** 2) + self.gain  # at first
         times = self.clip / facts.mad
-        self.tell("scale", f"private errors are taken for {times:.2g} times the public ones")
+        self.tell("scale", f"with that, private errors look {times:.2g} times as large")
 
     def find_rows(self) -> None:
         """3. Where private rows are, and how spread."""
@@ -275,7 +275,7 @@ class _Step:
         kept = max(0.0, 1 - (size - 2) * sd**2 / max(float(found @ found), 1e-300))
         self.centre = kept * found
         usual = math.sqrt(1 + kept**2 * size * sd**2)
-        self.tell("centre", f"{kept:.0%} of the move of the rows was more than noise")
+        self.tell("centre", f"rows lie elsewhere; {kept:.0%} of what was seen is more than noise")
 
         def lengths(X: Array, y: Array) -> Array:
             return np.asarray(np.linalg.norm(X[:, self.experts :] - self.centre, axis=1))
@@ -285,7 +285,7 @@ class _Step:
         prior = (_LENGTH_SD * usual) ** 2
         length = usual + prior / (prior + sd**2) * (length - usual)
         self.length = min(max(length, 0.3 * usual), _LENGTH * usual)
-        self.tell("length", f"private rows are taken for {self.length:.2g} times as spread")
+        self.tell("length", f"private rows look {self.length:.2g} times as far apart")
 
     def descend(self) -> None:
         """4. The descent on all features."""
@@ -305,8 +305,8 @@ class _Step:
         self.level = self._more_than_noise(*pooled(self.first, self.second))[0] - self.constant
         self.tell(
             "descent",
-            f"{found.steps} noisy steps to the horizon {found.horizon:g}; by its length alone "
-            f"{found.share:.0%} of the move would be taken for more than noise",
+            f"{found.steps} noisy steps to new weights of the columns; by its length alone "
+            f"{found.share:.0%} of that move is more than noise",
         )
 
     def look_back(self) -> None:
@@ -326,7 +326,7 @@ class _Step:
         self.part = back.part(found, sd, walked.share, walked.by_chance)
         self._blur(self.part**2 * walked.moved)
         self._keep(self.part**2 * walked.moved, self.part**2 * walked.noise)
-        self.tell("move", f"{self.part:.0%} of the move is kept")
+        self.tell("move", f"tried on private rows, {self.part:.0%} of the move pays, and is kept")
 
     def find_level(self) -> None:
         """6. The mean error that is left, with a wide clip."""
@@ -342,8 +342,7 @@ class _Step:
         level, noise = self._more_than_noise(*all_three)
         self._keep(level**2 - self.constant**2, noise - self.constant_noise)
         self.level = level - self.constant
-        kept = level / all_three[0] if all_three[0] else 0.0
-        self.tell("level", f"together with the mean and the descent, {kept:.0%} of it is kept")
+        self.tell("level", f"together with the mean before, answers move by {level:.3g} in all")
 
     def _reach(self, name: str) -> float:
         """Where errors are cut for their mean, in R: least of what is missed and noise together."""
