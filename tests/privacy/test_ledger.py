@@ -178,7 +178,7 @@ def test_every_kind_of_event_comes_back_equal(any_account: Account) -> None:
 
 def test_relations_do_not_mix(account: Account) -> None:
     account.charge([PoissonGaussianEvent("a", 1.0, 1e3, 0.01)], "fit")
-    with pytest.raises(LedgerError, match=r"replace-one.*add-remove"):
+    with pytest.raises(LedgerError, match="under add-remove and replace-one"):
         account.charge([PoissonGaussianEvent("b", 1.0, 1e3, 0.01, relation="add-remove")], "fit")
     assert len(account.events()) == 4
 
