@@ -173,8 +173,7 @@ def _reading(job: Job, model: Any, record: Record) -> tuple[Form, Any, dict[str,
 
     from dpadapt.privacy import Schema
 
-    from .holdout import error_bounds
-    from .task import Task, labels_of
+    from .task import Task, error_bounds, labels_of
 
     said = given_form(job.sep, job.decimal, job.encoding)
     if job.public is None:

@@ -12,7 +12,7 @@ import typer
 from .both_files import both_forms
 from .columns import Asked
 from .formats import Form, given_form
-from .holdout import HoldOut, error_bounds
+from .holdout import HoldOut
 from .options import (
     Columns,
     Dates,
@@ -37,7 +37,7 @@ from .paid import charge_told, saved, say_left, shown_in_report
 from .public_table import PublicTable, read_public_table
 from .screens import console, plain_errors, say, say_aside, say_note, told_if_it_can_be
 from .tables import TableError, no_header, open_private, require_file
-from .task import Task
+from .task import Task, error_bounds
 
 if TYPE_CHECKING:
     from dpadapt.modelfolder import Destination

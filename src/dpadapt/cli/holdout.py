@@ -20,29 +20,7 @@ if TYPE_CHECKING:
     from dpadapt.privacy import Guarantee, Private
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = ["HoldOut", "error_bounds"]
-
-_FEW = 0.995  # of the public labels are nearer to their mean than the largest error that counts
-
-
-def error_bounds(labels: Any) -> dict[str, Any]:
-    """Range of a label that is a number, and the largest error that counts, from public labels.
-
-    A square of the whole range would drown everything in noise: a model that is of any use is
-    hardly ever farther off than public labels are from their own mean.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> found = error_bounds(np.array([-1.0] * 500 + [1.0] * 500 + [90.0]))
-    >>> found["label_range"], round(found["largest_error"], 2)
-    ((-1.0, 90.0), 1.09)
-    """
-    import numpy as np
-
-    largest = float(np.quantile(np.abs(labels - labels.mean()), _FEW))
-    span = (float(labels.min()), float(labels.max()))
-    return {"label_range": span, "largest_error": largest or span[1] - span[0]}
+__all__ = ["HoldOut"]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from .tables import TableError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Task", "labels_of"]
+__all__ = ["Task", "error_bounds", "labels_of"]
 
+_FEW = 0.995  # of the public labels are nearer to their mean than the largest error that counts
 _MOST_CLASSES = 100
 _FEW_NUMBERS = 10  # different whole numbers, which may be meant as classes
 
@@ -74,3 +75,23 @@ def _some_texts(name: Any, wrong: int, rows: int) -> str:
         "give --task classification; if it holds numbers, correct or remove those rows (see "
         "--decimal for 1,5)."
     )
+
+
+def error_bounds(labels: Any) -> dict[str, Any]:
+    """Range of a label that is a number, and the largest error that counts, from public labels.
+
+    A square of the whole range would drown everything in noise: a model that is of any use is
+    hardly ever farther off than public labels are from their own mean.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = error_bounds(np.array([-1.0] * 500 + [1.0] * 500 + [90.0]))
+    >>> found["label_range"], round(found["largest_error"], 2)
+    ((-1.0, 90.0), 1.09)
+    """
+    import numpy as np
+
+    largest = float(np.quantile(np.abs(labels - labels.mean()), _FEW))
+    span = (float(labels.min()), float(labels.max()))
+    return {"label_range": span, "largest_error": largest or span[1] - span[0]}
