@@ -183,7 +183,7 @@ def test_audit_of_another_model_is_refused(model, tmp_path):
         AuditResult("DiscrepancyRegressor", 1.0, 0.4, 1e-5, *FACTS[3:]),
     ]
     for other in others:
-        with pytest.raises(ValueError, match="audit: it is of .* not of this model"):
+        with pytest.raises(ValueError, match=r"audit: it is of .* not of this model"):
             write_report(model, tmp_path / "x.html", context=ReportContext(audit=other))
 
 

@@ -378,3 +378,50 @@ def test_what_a_map_inside_a_statistic_prints_stays_inside(capfd, caplog):
         session.hide(Rows(Prepared(CLEANING, loud, 2)))
     assert capfd.readouterr() == ("", "")
     assert not caplog.messages
+
+
+def exact(self, hidden, *_, **__):
+    return hidden._value
+
+
+def test_a_grant_of_another_class_buys_nothing():
+    with Private(X).open(**BUDGET) as session:
+        grant, hidden = session.plan(one=GaussianPurse("one")).one, session.hide(Rows(CLEANING))
+
+        class Forged:
+            mechanism = type("M", (), {"part": "all", "unbounded": True, "release": exact})()
+            scale = 0.0
+
+            def __hash__(self):
+                return hash(grant)
+
+            def __eq__(self, other):
+                return True
+
+        with pytest.raises(PrivacyError, match="must come from this session"):
+            session.release(Forged(), hidden)
+
+
+@pytest.mark.parametrize("name", ["__class__", "release"])
+def test_a_mechanism_that_was_changed_after_the_plan_releases_nothing(name):
+    evil = type("Evil", (GaussianPurse,), {"release": exact})
+    mechanism = GaussianPurse("one")
+    with Private(X).open(**BUDGET) as session:
+        grant, hidden = session.plan(one=mechanism).one, session.hide(SecondMoment(CLEANING))
+        object.__setattr__(mechanism, name, evil if name == "__class__" else exact)
+        with pytest.raises(PrivacyError, match=r"only mechanisms of|attributes of its own"):
+            session.release(grant, hidden, share=0.5)
+
+
+def test_a_share_that_counts_as_less_than_it_is_is_refused():
+    class Share(float):
+        def as_integer_ratio(self):
+            return 1, 10**12
+
+    with Private(X).open(**BUDGET) as session:
+        grant, hidden = (
+            session.plan(one=GaussianPurse("one")).one,
+            session.hide(SecondMoment(CLEANING)),
+        )
+        with pytest.raises(ValueError, match="share must lie above 0"):
+            session.release(grant, hidden, share=Share(1.0))

@@ -10,16 +10,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from dpadapt import ReweightingRegressor
+from dpadapt import DiscrepancyRegressor, ReweightingRegressor
 from dpadapt.audit import AuditResult
 from dpadapt.audit.settings import settings_digest
 from dpadapt.cli import app
+from dpadapt.cli.formats import given_form
+from dpadapt.evaluation import Evaluation
 from dpadapt.modelfolder import ModelFolderError, load_model
 from dpadapt.modelfolder.record import Record, read_record
 from dpadapt.modelfolder.sealing import seal
 from dpadapt.privacy import Guarantee
+from dpadapt.privacy.files.guarantees import read_guarantee
 from dpadapt.report import ReportContext, write_report
 
 BUDGET = ("--label", "wage", "--epsilon", "1", "--delta", "1e-6")
@@ -195,3 +199,39 @@ def test_a_record_of_another_kind_is_refused(record, tmp_path):
         return
     with pytest.raises(ModelFolderError, match="a record that no fit has written"):
         read_record(tmp_path)
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "json"])
+def test_nothing_in_a_name_is_obeyed_by_a_terminal(ending, tmp_path):
+    model = DiscrepancyRegressor(epsilon=1, delta=1e-6).fit([[0.0], [1.0]], [0.0, 1.0])
+    about = ReportContext(title="a\x1b[2J\x9b\u202eb\ud800", label="c\x07")
+    file = write_report(model, tmp_path / f"report.{ending}", context=about)
+    text = file.read_text(encoding="utf-8")
+    assert len(text) > 100
+    assert not set(text) & set("\x1b\x9b\u202e\x07")
+
+
+@pytest.mark.parametrize("count", [10**7, 10**15])
+def test_a_guarantee_that_takes_minutes_to_compose_is_refused(count):
+    event = {"kind": "laplace", "label": "x", "sensitivity": 1.0, "scale": 1e6, "count": count}
+    with pytest.raises(ValueError, match="more than 1,000,000 releases"):
+        read_guarantee({"events": [{"branches": [[event]]}]})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("people", -5), ("people", 0), ("confidence", 1e308), ("confidence", 0.0), ("bins", [[1, 2]])],
+)
+def test_an_evaluation_that_cannot_be_is_refused(name, value):
+    sound = Evaluation({}, (), 10, 0.95, Guarantee(), (), "").to_dict()
+    assert Evaluation.from_dict(sound).people == 10
+    with pytest.raises(ValueError, match="changed after it was written"):
+        Evaluation.from_dict({**sound, name: value})
+
+
+@pytest.mark.parametrize(
+    "encoding", ["unicode_escape", "raw_unicode_escape", "iso2022_jp", "utf-7"]
+)
+def test_encodings_in_which_one_letter_changes_others_are_refused(encoding):
+    with pytest.raises(typer.BadParameter, match="line by line"):
+        given_form(None, None, encoding)

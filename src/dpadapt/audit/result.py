@@ -102,7 +102,7 @@ class AuditResult:
             if set(data) != set(kinds):
                 raise ValueError
             result = cls(**{name: _read(data[name], kind) for name, kind in kinds.items()})
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             raise ValueError(refusal) from None
         return result
 

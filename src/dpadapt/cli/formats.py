@@ -5,6 +5,7 @@ Of a private file only the first line is looked at, which holds names and is pub
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Collection
@@ -26,6 +27,7 @@ __all__ = [
 _SEPARATORS = (",", ";", "\t", "|")
 _NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 _SPELT = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}
+_STATEFUL = ("iso2022", "unicode", "raw-unicode", "utf-7", "hz")  # one letter changes others
 _UTF8 = ("utf-8", "utf8", "utf-8-sig")
 _LINES = 50  # that a guess looks at
 _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+")
@@ -93,6 +95,8 @@ def given_form(
 def _one_byte_a_letter(encoding: str) -> bool:
     """Whether a wrong byte can spoil no other line: UTF-8, or a table of 256 letters."""
     try:
+        if codecs.lookup(encoding).name.startswith(_STATEFUL):
+            return False
         every = bytes(range(256)).decode(encoding, "replace")
         ascii_first = bytes(range(128)).decode(encoding) == bytes(range(128)).decode("ascii")
     except (LookupError, UnicodeError, ValueError):

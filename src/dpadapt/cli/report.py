@@ -147,7 +147,7 @@ def _evaluation(data: Any, path: Path) -> dict[str, Any]:
 
     try:
         return Evaluation.from_dict(data).to_dict()
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         raise ValueError(
             f"evaluation: {path} holds none that dpadapt evaluate has written; give the file that "
             "its --out names."

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpadapt.privacy import Guarantee
+from dpadapt.privacy.files.guarantees import read_guarantee
 
 from .intervals import Interval
 
@@ -178,13 +179,16 @@ class Evaluation:
             )
             for name, each in data["measures"].items()
         }
-        bins = (tuple(math.nan if x is None else float(x) for x in row) for row in data["bins"])
+        bins = tuple(tuple(math.nan if x is None else float(x) for x in r) for r in data["bins"])
+        people, confidence = int(data["people"]), float(data["confidence"])
+        if people < 1 or not 0 < confidence < 1 or any(len(row) != 4 for row in bins):
+            raise ValueError("this evaluation was changed after it was written.")
         return cls(
             measures,
-            tuple(bins),
-            int(data["people"]),
-            float(data["confidence"]),
-            Guarantee.from_dict(data["guarantee"]),
+            bins,
+            people,
+            confidence,
+            read_guarantee(data["guarantee"]),
             tuple(map(str, data["caveats"])),
             str(data["against"]),
             str(data.get("model", "")),
@@ -208,7 +212,10 @@ def _html_table(rows: list[tuple[str, ...]]) -> str:
 def _interval(data: Any) -> Any:
     if data is None:
         return None
-    return Interval(*(float(data[key]) for key in ("value", "low", "high")))
+    numbers = [float(data[key]) for key in ("value", "low", "high")]
+    if not all(map(math.isfinite, numbers)):
+        raise ValueError("an interval of this evaluation is not finite.")
+    return Interval(*numbers)
 
 
 def _text(side: Interval | None) -> str:

@@ -52,7 +52,7 @@ def read_file(path: Path, most: int) -> bytes:
         if facts.st_size > most:
             raise ModelFolderError(f"{path} is larger than {most:,} bytes, the most that is read.")
         try:
-            return file.read(most)
+            return file.read(min(most, facts.st_size))
         except (OSError, MemoryError):
             raise ModelFolderError(f"{path} cannot be read.") from None
 

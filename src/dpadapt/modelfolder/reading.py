@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpadapt.privacy import Guarantee
+from dpadapt.privacy.files.guarantees import read_guarantee
 
 from .arrays import ArrayFeed, parse_dtype, parse_shape
 from .errors import ModelFolderError
@@ -187,7 +188,7 @@ class _Reader:
         return table
 
     def _guarantee(self, content: Any) -> Guarantee:
-        return Guarantee.from_dict(content)
+        return read_guarantee(content)
 
     def _name(self, content: Any) -> Any:
         return self.names.find(content)

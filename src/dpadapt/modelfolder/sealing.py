@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dpadapt.privacy import Guarantee
+from dpadapt.privacy.files.guarantees import read_guarantee
 
 from .errors import ModelFolderError
 from .files import AGAIN, parse_json
@@ -125,7 +126,7 @@ def _digests(data: dict[str, Any]) -> dict[str, Any]:
 
 def _recomputed(path: Path, data: dict[str, Any]) -> Guarantee:
     try:
-        guarantee = Guarantee.from_dict(data)
+        guarantee = read_guarantee(data)
         computed = guarantee.to_dict()
     except Exception as error:  # whatever strange events provoke
         reason = str(error) if type(error) is ValueError else type(error).__name__

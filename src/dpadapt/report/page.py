@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ReportContext", "write_report"]
 
+_UNSEEN = re.compile(  # what a terminal obeys, what turns text around, halves of letters
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 _FALSE_ALARMS = 0.05  # of the test that the text speaks about
 
 
@@ -136,7 +140,7 @@ def write_report(
         text = as_markdown(filing(model, about))
     else:
         text = _html(model, about)
-    file.write_text(text, encoding="utf-8")
+    file.write_text(_UNSEEN.sub("\ufffd", text), encoding="utf-8")
     return file
 
 

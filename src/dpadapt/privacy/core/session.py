@@ -260,9 +260,9 @@ class Session:
         """
         self._own(hidden)
         self._samples["all"].rows  # noqa: B018, refuses a closed session
-        if grant not in self._left:
+        if type(grant) is not Grant or grant not in self._left:
             raise PrivacyError("the grant must come from this session.")
-        mechanism = grant.mechanism
+        check_door(mechanism := grant.mechanism)
         if mechanism.part != hidden.part:
             raise PrivacyError(f"the grant is for part {mechanism.part!r}, not {hidden.part!r}.")
         if math.isinf(hidden.sensitivity) and not mechanism.unbounded:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+import numpy as np
+
 from dpadapt._types import FloatArray
 
 from ... import _validate
@@ -105,7 +107,7 @@ class GaussianPurse(Mechanism):
         """The share, if it is one."""
         if hidden.norm not in (None, self.norm):
             raise PrivacyError(f"the claim is in the norm {hidden.norm!r}, not {self.norm!r}.")
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share <= 1:
+        if type(share) not in (int, float, np.float64) or not 0 < share <= 1:
             raise ValueError(f"share must lie above 0 and be at most 1; got {share!r}.")
         if symmetric:
             check_square(hidden)
