@@ -11,7 +11,7 @@ from dpadapt import AutoRegressor
 from dpadapt.auto.experts import Own, Waves, cross_fit, expert_kinds, fit_expert
 from dpadapt.auto.folds import (
     block_folds,
-    class_block_folds,
+    class_folds,
     cluster_folds,
     group_folds,
     trial_rows,
@@ -84,7 +84,7 @@ def test_folds():
     assert len(np.unique(block_folds(300))) == 5
     assert (np.diff(block_folds(300)) >= 0).all()
     codes = np.repeat([0, 1], 150)  # sorted by class: every fold must have both
-    assert all(len(np.unique(codes[class_block_folds(codes) == fold])) == 2 for fold in range(4))
+    assert all(len(np.unique(codes[class_folds(codes) == fold])) == 2 for fold in range(4))
     apart = np.column_stack([codes * 100.0, X[:, 0]])
     assert cluster_folds(apart, (codes == 1) & (apart[:, 1] > 9)) is not None
     one_place = np.where((codes == 1)[:, None], 1000.0 + X[:, :2] * 1e-3, X[:, :2])
@@ -170,3 +170,10 @@ def test_many_rows_are_tried_in_part_and_learned_from_in_whole():
     assert facts.scores.shape == (10_000, 1)
     np.testing.assert_array_equal(facts.rows, X[trial_rows(len(X))])
     assert np.all(np.diff(trial_rows(len(X))) > 0), "in their order"
+
+
+def test_folds_by_lot_of_a_sorted_table_are_alike():
+    """Blocks of a table that is sorted by year would make a shift look usual."""
+    codes, year = np.tile([0, 1], 2000), np.arange(4000)
+    means = [year[class_folds(codes) == fold].mean() for fold in range(4)]
+    assert np.ptp(means) < 300, "in blocks they are 3,000 apart"

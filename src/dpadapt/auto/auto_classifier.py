@@ -17,7 +17,7 @@ from .classification_few import FEW, FewFacts, adapt_few, few_facts
 from .classification_step import ClassFacts, adapt_classes
 from .classification_weights import weights_of_classes
 from .experts import CLASSIFICATION, cross_fit, expert_kinds, fit_expert
-from .folds import class_block_folds, cluster_folds, group_folds
+from .folds import class_folds, cluster_folds, group_folds
 from .public_model import PublicModel, class_weights, log_loss
 
 __all__ = ["AutoClassifier"]
@@ -170,7 +170,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         def logits(folds: Any) -> Any:
             return cross_fit(kinds, problem.X, codes, k, folds)
 
-        usual, unlike = logits(class_block_folds(codes)), 1.0
+        usual, unlike = logits(class_folds(codes)), 1.0
         plain = usual
         hard = (
             cluster_folds(problem.X, codes)

@@ -107,9 +107,9 @@ class ClassFacts:
     codes : ndarray of shape (m,)
     logits : ndarray of shape (m, K, k)
     unlike : float
-        How much harder public sub-populations are than blocks of public rows, from 1 to 2.
+        How much harder public sub-populations are than folds by lot, from 1 to 2.
     plain : ndarray of shape (m, K, k)
-        Logits from blocks of public rows: what private rows have if nothing has shifted.
+        Logits from folds by lot: what private rows have if nothing has shifted.
 
     Examples
     --------

@@ -7,7 +7,7 @@ differ from each other rehearse what a private table will do. The rules, as they
 - regression without groups: five blocks in row order; the weights of the stack are the mean of
   those under blocks and those under shuffled folds;
 - classification without groups: five clusters of the columns, unless one cluster holds nearly all
-  of a class (the others would not know the class); then four blocks in row order, class by class.
+  of a class (the others would not know the class); then four folds by lot, class by class.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .trees import Array
 
 __all__ = [
     "block_folds",
-    "class_block_folds",
+    "class_folds",
     "cluster_folds",
     "group_folds",
     "shuffled_folds",
@@ -74,17 +74,20 @@ def shuffled_folds(rows: int) -> Codes:
     return block_folds(rows)[np.random.default_rng(0).permutation(rows)]
 
 
-def class_block_folds(codes: Codes) -> Codes:
-    """Four blocks in row order, class by class.
+def class_folds(codes: Codes) -> Codes:
+    """Four folds by lot, class by class, always the same: rows that nothing tells apart.
+
+    Not in row order: blocks of a sorted table (by year, say) differ, and what is usual without a
+    shift would look like one.
 
     Examples
     --------
-    >>> np.bincount(class_block_folds(np.repeat([0, 1], 20)))
+    >>> np.bincount(class_folds(np.repeat([0, 1], 20)))
     array([10, 10, 10, 10])
     """
     fold = np.zeros(len(codes), dtype=np.int64)
     for each in np.unique(codes) if len(codes) >= _FEW else ():
-        places = np.flatnonzero(codes == each)
+        places = np.random.default_rng(0).permutation(np.flatnonzero(codes == each))
         fold[places] = np.arange(len(places)) * _CLASS_FOLDS // len(places)
     return fold
 
