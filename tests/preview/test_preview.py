@@ -297,9 +297,9 @@ def test_the_command_shows_a_table_and_writes_three_files(table, tmp_path):
     ("change", "words"),
     [
         (("--label", "pay"), "has no column 'pay' for the label"),
-        (("--groups", "town hall"), "has no column 'town hall' for --groups"),
+        (("--groups", "town hall"), "--groups: the public file has no column 'town hall'"),
         (("--target", "most"), "target must be an error"),
-        (("--epsilon", "-1"), "epsilons must be positive"),
+        (("--epsilon", "-1"), "epsilon must be a positive"),
         (("--public", "nowhere.csv"), "there is no file nowhere.csv"),
     ],
 )
