@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from dpadapt.cli import app
 from dpadapt.cli.both_files import header_form
 from dpadapt.cli.formats import Form, given_form, guess_form
-from dpadapt.cli.holdout import error_bounds
 from dpadapt.cli.paid import charge_told, shown_in_report
 from dpadapt.cli.tables import TableError, open_private
+from dpadapt.cli.task import error_bounds
 from dpadapt.evaluation import Evaluation
 from dpadapt.modelfolder import load_model
 from dpadapt.privacy import Ledger, PrivacyError
