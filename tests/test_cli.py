@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from command import run
 from dpadapt import AdaptationPipeline
 from dpadapt.cli import app
 from dpadapt.cli.tables import open_private
@@ -35,12 +36,6 @@ COMMANDS = (
     ["ledger", "export"],
     ["agent"],
 )
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
 
 
 def table(n, seed, shift=0.0):

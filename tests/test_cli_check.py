@@ -6,16 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import dpadapt
-from dpadapt.cli import app
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
+from command import run
 
 
 def people(n, seed):

@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
+from command import run
 from dpadapt import AdaptationPipeline, AutoRegressor, Private, save_model
 from dpadapt.baselines import PublicOnlyRegressor
-from dpadapt.cli import app
 from dpadapt.cli.onnx_file import onnx_bytes
 from dpadapt.cli.plain_models import plain_model
 from dpadapt.features import table_features
@@ -19,12 +18,6 @@ from dpadapt.mixing import AdaMixClassifier
 from dpadapt.reweighting import ReweightingClassifier, ReweightingRegressor
 
 rng = np.random.default_rng(0)
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.replace("\u2502", " ").split())
 
 
 def people(n, classes=2):

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from typer import BadParameter
-from typer.testing import CliRunner
 
-from dpadapt.cli import app
+from command import run
 from dpadapt.cli.both_files import header_form
 from dpadapt.cli.formats import Form, given_form, guess_form
 from dpadapt.cli.paid import charge_told, shown_in_report
@@ -24,12 +23,6 @@ from dpadapt.privacy.accounting.events import GaussianEvent
 SENTINEL = "987654.321"
 LINEAR = ("--set", "experts=linear")
 SEEDED = ("--noise", "seeded", "--random-state", 3)
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.replace("\u2502", " ").split())
 
 
 def people(n, seed, level=0.0):

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
+from command import run
 from dpadapt import AutoClassifier, AutoRegressor, Private
 from dpadapt._cautions import CautionWarning, budget_cautions, size_cautions
-from dpadapt.cli import app, attack, audit
+from dpadapt.cli import attack, audit
 from dpadapt.cli.both_files import both_forms
 from dpadapt.cli.columns import Asked, choose_columns
 from dpadapt.cli.formats import Form, other_encoding, private_header
@@ -26,12 +26,6 @@ from dpadapt.features.people import named_like_a_code
 from dpadapt.modelfolder import load_model, save_model
 
 BUDGET = ("--epsilon", 1, "--delta", 1e-6)
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.replace("\u2502", " ").split())
 
 
 def people(n, rows=4, seed=0):

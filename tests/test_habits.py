@@ -10,11 +10,10 @@ from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import cross_val_score
 from sklearn.preprocessing import StandardScaler
-from typer.testing import CliRunner
 
 import dpadapt
+from command import run
 from dpadapt import AdaptationPipeline, AutoRegressor, Private, ReweightingClassifier
-from dpadapt.cli import app
 from dpadapt.features import DateCells, column_roles, table_features
 
 rng = np.random.default_rng(0)
@@ -71,12 +70,6 @@ def test_models_are_saved_and_loaded_by_name(fitted, tmp_path):
     same = dpadapt.load_model(folder)
     np.testing.assert_array_equal(same.predict(X), model.predict(X))
     assert list(same.estimator_.feature_names_in_) == ["age", "town_A", "town_B"]
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
 
 
 def test_predictions_with_ids_and_probabilities(fitted, tmp_path, monkeypatch):

@@ -143,12 +143,12 @@ def plain_numbers(value: Any) -> None:
     >>> cleaning.radius**2
     65025
     """
-    for name in _fields(type(value)):
+    for name in field_names(type(value)):
         held = getattr(value, name)
         if isinstance(held, np.generic) and held.dtype.kind in "iuf":
             number = float(held) if held.dtype.kind == "f" else int(held)
             object.__setattr__(value, name, number)
-        elif _fields(type(held)):
+        elif field_names(type(held)):
             plain_numbers(held)
 
 
@@ -158,4 +158,4 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in found)
 
 
-_fields: Callable[[type], tuple[str, ...]] = functools.cache(_names)  # asked at every step
+field_names: Callable[[type], tuple[str, ...]] = functools.cache(_names)  # asked at every step

@@ -8,10 +8,9 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
+from command import run
 from dpadapt import AutoClassifier, AutoRegressor, PrivacyError, Private
-from dpadapt.cli import app
 from dpadapt.cli.evaluate import say_evaluation
 from dpadapt.evaluation import Evaluation, Interval, Measured
 from dpadapt.evaluation.measures import MEASURES
@@ -20,12 +19,6 @@ from dpadapt.privacy import Guarantee, Ledger
 
 SEED = ("--noise", "seeded", "--random-state", "0")
 BUDGET = ("--epsilon", "0.5", "--delta", "1e-6")
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
 
 
 def people(n, seed):

@@ -11,12 +11,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import typer
-from typer.testing import CliRunner
 
+from command import run
 from dpadapt import DiscrepancyRegressor, ReweightingRegressor
 from dpadapt.audit import AuditResult
 from dpadapt.audit.settings import settings_digest
-from dpadapt.cli import app
 from dpadapt.cli.formats import given_form
 from dpadapt.evaluation import Evaluation
 from dpadapt.modelfolder import ModelFolderError, load_model
@@ -30,12 +29,6 @@ BUDGET = ("--label", "wage", "--epsilon", "1", "--delta", "1e-6")
 SEED = ("--noise", "seeded", "--random-state", "1")
 QUICK = ("--estimator", "ReweightingRegressor")
 FACTS = (0.4, 1e-6, 0.95, "400 runs", 250, 400, 12, 12, 0.98, "", "public rows")
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(app, [str(each) for each in arguments])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
 
 
 def people(n, seed):

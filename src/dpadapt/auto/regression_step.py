@@ -316,9 +316,7 @@ class _Step:
         back = LookBack(self.clip, max(walked.moved, 1e-12 * self.clip**2), precision)
 
         def products(X: Array, y: Array) -> Array:
-            weight = np.maximum(
-                X[:, -2], 1e-300
-            )  # rows of the descent are shrunk with their errors
+            weight = np.maximum(X[:, -2], 1e-300)  # rows are shrunk together with their errors
             return back.products(y / weight - level, walked.mended(X) / weight)
 
         query = MeanVector(self.path, products, 2, 1.0, "move")

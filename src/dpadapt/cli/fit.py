@@ -308,13 +308,12 @@ def _private(job: Job, public: PublicTable, form: Form) -> Private:
 
 def _model(job: Job, public: PublicTable, private: Private, account: Any) -> Any:
     """The model to fit; whatever is wrong with it is told now."""
-    from dpadapt import AutoClassifier, AutoRegressor
-
     from .model import is_auto, table_model
     from .settings import estimator_class, make_estimator
 
     kind = estimator_class(job.estimator, public.task)
-    if job.noise is NoiseKind.exact and kind in (AutoRegressor, AutoClassifier):
+    auto = is_auto(kind)
+    if auto and job.noise is NoiseKind.exact:
         raise typer.BadParameter(
             f"--noise exact is not for {kind.__name__}, whose step is proved for continuous noise "
             "only. Leave --noise out, or choose an --estimator that takes it."
@@ -329,7 +328,6 @@ def _model(job: Job, public: PublicTable, private: Private, account: Any) -> Any
         ledger=account,
         verbose=int(console(stderr=True).is_terminal),
     )
-    auto = is_auto(estimator)
     if auto and job.degree > 1:
         raise typer.BadParameter("--degree needs --estimator; by default curves are found anyway.")
     if public.groups is not None and not auto:

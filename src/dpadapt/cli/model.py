@@ -45,7 +45,8 @@ def table_model(
 
 
 def is_auto(estimator: Any) -> bool:
-    """Whether an estimator reads tables by itself."""
+    """Whether an estimator, or a class of them, reads tables by itself."""
     from dpadapt.auto import AutoClassifier, AutoRegressor
 
-    return isinstance(estimator, (AutoClassifier, AutoRegressor))
+    kind = estimator if isinstance(estimator, type) else type(estimator)
+    return issubclass(kind, (AutoClassifier, AutoRegressor))

@@ -4,7 +4,6 @@ They stand here by name: the core needs none of them, and whoever has made one h
 """
 
 import sys
-from dataclasses import fields
 
 from .. import _validate
 from .core.errors import PrivacyError
@@ -63,7 +62,7 @@ def check_door(mechanism: object, people: object = None) -> None:
             "only mechanisms of dpadapt.privacy.mechanisms can be planned; got "
             f"{type(mechanism).__name__}."
         )
-    if set(vars(mechanism)) - {field.name for field in fields(mechanism)}:  # type: ignore[arg-type]
+    if set(vars(mechanism)) - set(_validate.field_names(type(mechanism))):
         raise PrivacyError(f"a {type(mechanism).__name__} with attributes of its own is refused.")
     _validate.plain_numbers(mechanism)
     if people is not None and not _is_one_of(FOR_PEOPLE, mechanism):
