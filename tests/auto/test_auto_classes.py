@@ -109,10 +109,11 @@ def test_rows_of_the_descent_are_no_longer_than_one():
     X[0] = 50.0
     model = AutoClassifier(**BUDGET, experts=["linear"])
     facts = model.public_facts(X, y)
-    geometry = choose_course(facts.problem(0.0), 500, 0.2).geometry
+    start = facts.start(0.0)
+    geometry = choose_course(facts.problem(start, 0.0), 500, 0.2).geometry
     features = len(geometry.mean) + 1
     T = np.array([[9e9, -9e9, 9e9], [np.nan, np.inf, 60.0], [0.0, 0.0, 0.0], [40.0, 40.0, -2.0]])
-    Z, _ = _prepared(facts, geometry, (features, 2))(T, np.zeros(4))
+    Z, _ = _prepared(facts, start, geometry, (features, 2))(T, np.zeros(4))
     lengths = np.linalg.norm(Z[:, :features], axis=1)
     assert lengths.max() == pytest.approx(1.0)
     assert (lengths <= 1).all()
@@ -190,9 +191,10 @@ def test_the_rehearsal_is_what_a_step_does_without_a_shift(classes, monkeypatch)
     for table in range(4):
         X, y = rows(1500, 100 * table, classes, noise=0.5)
         facts = AutoClassifier(**BUDGET, experts=["linear"]).public_facts(X, y)
-        course = choose_course(facts.problem(100.0), 400, 0.5)
-        rehearsal, shape = facts.rehearsal(course), (len(course.geometry.mean) + 1, classes)
-        prepared = _prepared(facts, course.geometry, shape)
+        start = facts.start(100.0)
+        course = choose_course(facts.problem(start, 100.0), 400, 0.5)
+        rehearsal, shape = facts.rehearsal(start, course), (len(course.geometry.mean) + 1, classes)
+        prepared = _prepared(facts, start, course.geometry, shape)
         for seed in range(6):
             T, t = rows(400, 100 * table + seed + 1, classes, noise=0.5)
             private = Private(T, t).encode(list(range(classes)))
@@ -216,7 +218,9 @@ def test_the_rehearsal_is_what_a_step_does_without_a_shift(classes, monkeypatch)
 def test_energy_knows_only_what_moves_classes_apart():
     X, y = rows(300, 0)
     facts = AutoClassifier(**BUDGET, experts=["linear"]).public_facts(X, y)
-    rehearsal = facts.rehearsal(choose_course(facts.problem(100.0), 400, 0.5))
+    start = facts.start(100.0)
+    course = choose_course(facts.problem(start, 100.0), 400, 0.5)
+    rehearsal = facts.rehearsal(start, course)
     width = len(rehearsal.course.geometry.mean) + 1
     assert rehearsal.energy(np.full((width, 2), 9.0)) == 0.0
     assert rehearsal.energy(np.outer(np.ones(width), [0.0, 1.0])) > 0.0

@@ -364,7 +364,7 @@ def test_a_model_that_is_the_public_one_is_compared_with_nothing(classes):
     assert evaluate(model, Private(T, t), **LARGE).against == "public only"
     moved = model.adapted_
     if classes:
-        model.adapted_ = model.public_facts(X, y).start
+        model.adapted_ = model.public_facts(X, y).start(precision=0.0)
     else:
         none = {"constant": 0.0, "on_scores": 0 * moved.on_scores}
         model.adapted_ = replace(moved, on_features=0 * moved.on_features, **none)

@@ -1,9 +1,9 @@
 r"""The private step of classification: a look, a descent, and a look back.
 
-The descent is on [logits of experts, columns]. The logits have 60 % of the features' variance: a
-short horizon (few rows, little budget) can only move along them, a long one reaches all columns. So
-the planned horizon *is* the choice between few directions and many, and nothing private is spent on
-choosing.
+The descent is on [logits of experts, columns, leaves of trees where these beat the line on public
+rows]. The logits have 60 % of the features' variance: a short horizon (few rows, little budget) can
+only move along them, a long one reaches all columns. So the planned horizon *is* the choice between
+few directions and many, and nothing private is spent on choosing.
 
 *The look*: how often the public model is wrong on private rows, for 0.5 to 20 % of the budget. What
 to expect without a shift is known from public rows that its experts had not seen.
@@ -32,7 +32,9 @@ from dpadapt.reweighting.known_noise_course import Course, PublicProblem, choose
 from .classification_noise import Rehearsal, centred, coordinates, slopes
 from .classification_prior import Found, chance_of_shift
 from .classification_queries import ErrorRate
+from .curves import Curves, Leaves, first_trees, worth
 from .descent import Looks, descend
+from .experts import Linear
 from .public_model import PublicModel
 from .queries import MeanNumber
 from .trees import Array
@@ -40,6 +42,8 @@ from .trees import Array
 __all__ = ["ClassFacts", "Scores", "adapt_classes"]
 
 _ENERGY = 0.6  # share of the features' public variance on logits
+_BENT = 0.2  # share of it on curves where there are any; the rest is on columns
+_MOST_CURVES, _LEAST_CURVES, _PER_CURVE = 40, 12, 40.0  # one for each 40 of n mu
 _LEVEL = 0.4  # constant of the geometry, and share of the guessed shift that is a constant
 _WIDE = (1.0, 1.5)  # further clips; the last one cuts nothing
 _STEADY = 300.0  # n mu at which the guess of the shift has doubled
@@ -65,6 +69,8 @@ class Scores:
     move : ndarray of shape (p + 1, k) or None
         What it adds, for coordinates that are shrunk to a length of 1 as they were in the step: far
         from public rows neither the move nor its noise grows.
+    curves : Curves or None
+        Features beside logits and columns.
 
     Examples
     --------
@@ -78,13 +84,15 @@ class Scores:
     coefficients: Array
     geometry: Any = None
     move: Any = None
+    curves: Any = None
 
     def features(self, rows: Array, logits: Array) -> Array:
         """Of shape (n, p); for two classes one logit stands for both."""
         flat = logits.reshape(len(logits), -1)
         if logits.shape[2] == 2:
             flat = logits[:, :, 1] - logits[:, :, 0]
-        return np.hstack([self.logit_scale * flat, self.column_scale * rows])
+        parts = [self.logit_scale * flat, self.column_scale * rows]
+        return np.hstack(parts if self.curves is None else [*parts, self.curves(rows)])
 
     def __call__(self, rows: Array, logits: Array) -> Array:
         """Scores, of shape (n, k)."""
@@ -117,7 +125,7 @@ class ClassFacts:
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> model = AutoClassifier(epsilon=1.0, delta=1e-6, experts=["linear"])
     >>> facts = model.public_facts(X, np.where(X[:, 0] > 0, "yes", "no"))
-    >>> facts.start.coefficients.shape
+    >>> facts.start(precision=100.0).coefficients.shape
     (4, 2)
     """
 
@@ -129,35 +137,56 @@ class ClassFacts:
     plain: Array
 
     @cached_property
-    def start(self) -> Scores:
-        """The public model, as scores of the features."""
+    def leaves(self) -> Leaves | None:
+        """Leaves of the trees, if these beat the line on public rows that they had not seen."""
+        trees = first_trees(self.model.experts)
+        wrong = np.mean(self.plain.argmax(axis=2) != self.codes[:, None], axis=0)
+        lines = [_is_line(each) for each in self.model.experts]
+        if trees is None or not any(lines):
+            return None
+        best = float(np.min(wrong[[not each for each in lines]], initial=np.inf))
+        return Leaves.of(trees) if worth(best, float(np.min(wrong[lines]))) else None
+
+    def start(self, precision: float) -> Scores:
+        """The public model, as scores of the features that n mu pays for."""
         classes = self.logits.shape[2]
         plain = Scores(1.0, 1.0, np.zeros((1, classes)))
         features = plain.features(self.rows, self.logits)
         width = features.shape[1] - self.rows.shape[1]
         variances = features.var(axis=0)
         on_logits, on_columns = float(variances[:width].sum()), float(variances[width:].sum())
+        curves, energy = self._curves(precision), 1 - _ENERGY
+        if curves is not None:
+            energy -= _BENT
+            curves = curves.times(math.sqrt(_BENT / float(curves(self.rows).var(axis=0).sum())))
         logit_scale = math.sqrt(_ENERGY / (on_logits or 1.0))
-        column_scale = math.sqrt((1 - _ENERGY) / (on_columns or 1.0))
+        column_scale = math.sqrt(energy / (on_columns or 1.0))
         each = np.eye(classes) if classes > 2 else np.array([[-0.5, 0.5]])
-        coefficients = np.zeros((features.shape[1] + 1, classes))
+        size = features.shape[1] + (0 if curves is None else len(curves))
+        coefficients = np.zeros((size + 1, classes))
         coefficients[:width] = np.kron(self.model.weights[:, None] / logit_scale, each)
-        return Scores(logit_scale, column_scale, coefficients)
+        return Scores(logit_scale, column_scale, coefficients, curves=curves)
+
+    def _curves(self, precision: float) -> Curves | None:
+        count = min(int(precision / _PER_CURVE), _MOST_CURVES)
+        if self.leaves is None or count < _LEAST_CURVES:
+            return None
+        return Curves.of(self.leaves, self.rows, most=count, size=1.0)
 
     @cached_property
     def error(self) -> float:
         """Error rate of the stack without a shift."""
         return float(np.mean(self.model.stacked(self.plain).argmax(axis=1) != self.codes))
 
-    def problem(self, precision: float) -> _Problem:
+    def problem(self, start: Scores, precision: float) -> _Problem:
         """What the plan needs to know, at n mu."""
         guess = self.unlike * (1 + min(1.0, precision / _STEADY))
-        features = self.start.features(self.rows, self.logits)
-        return _Problem(features, self.codes, self.start.coefficients, guess)
+        features = start.features(self.rows, self.logits)
+        return _Problem(features, self.codes, start.coefficients, guess)
 
-    def rehearsal(self, course: Course) -> Rehearsal:
+    def rehearsal(self, start: Scores, course: Course) -> Rehearsal:
         """What a course does without a shift."""
-        features = self.start.features(self.rows, self.plain)
+        features = start.features(self.rows, self.plain)
         return Rehearsal(course, features, self.model.stacked(self.plain), self.codes)
 
 
@@ -196,33 +225,35 @@ def adapt_classes(facts: ClassFacts, session: Session) -> tuple[Scores, tuple[st
     >>> scores.coefficients.shape, round(session.guarantee.epsilon, 6)
     ((4, 2), 1.0)
     """
-    looks, start = Looks.open(session), facts.start
+    looks = Looks.open(session)
+    start = facts.start(looks.precision)
     paid = float(np.clip((1 / (_LOOK * looks.precision)) ** 2, _LEAST, _MOST_LOOK))
     back = float(np.clip((2 / (_BACK * looks.precision)) ** 2, _LEAST, _MOST_BACK))
     if 2 / (looks.precision * math.sqrt(back)) > _BLIND:
         back = 0.0
     share = 1 - paid - back
-    (rate,), sd = looks.at(ErrorRate(_scored(facts), 0, facts.logits.shape[2]), paid)
+    (rate,), sd = looks.at(ErrorRate(_scored(facts, start), 0, facts.logits.shape[2]), paid)
     wrong = Found(float(rate), sd, facts.error)
-    problem = facts.problem(looks.precision)
+    problem = facts.problem(start, looks.precision)
     chosen = choose_course(problem, session.n_rows, math.sqrt(share) / looks.purse.scale)
     shape = (len(chosen.geometry.mean) + 1, start.coefficients.shape[1])
-    rows = _prepared(facts, chosen.geometry, shape)
+    rows = _prepared(facts, start, chosen.geometry, shape)
     move = centred(
         descend(looks, rows, shape, chosen.clip, chosen.horizon, chosen.steps, share=share)
     )
-    rehearsal = facts.rehearsal(chosen)
+    rehearsal = facts.rehearsal(start, chosen)
     scale = 2 * chosen.clip / looks.precision * math.sqrt(chosen.steps / share)
     energy = rehearsal.energy(move)
     by_chance, usual = rehearsal.by_chance(session.n_rows, scale)
+    also = "" if start.curves is None else f" on columns and {start.curves}"
     told = [
         f"On public rows that its experts had not seen, the public model is wrong on "
         f"{wrong.usual:.1%}.",
         f"Release 'look' took {paid:.1%} of the budget: on private rows it is wrong on "
         f"{min(max(wrong.value, 0.0), 1.0):.1%} (noise {wrong.noise:.1%}).",
-        f"Release 'descent' took {share:.1%} of the budget: {chosen.steps} noisy steps to the "
-        f"horizon {chosen.horizon:g}. The move has an energy of {energy:.3g}; without a shift it "
-        f"has {by_chance:.3g}.",
+        f"Release 'descent' took {share:.1%} of the budget: {chosen.steps} noisy steps{also} to "
+        f"the horizon {chosen.horizon:g}. The move has an energy of {energy:.3g}; without a shift "
+        f"it has {by_chance:.3g}.",
     ]
     slope = None
     if back:
@@ -237,6 +268,10 @@ def adapt_classes(facts: ClassFacts, session: Session) -> tuple[Scores, tuple[st
     heat = _heat(kept**2 * by_chance, shape[1])
     cooler = replace(start, coefficients=start.coefficients / heat)
     return replace(cooler, geometry=chosen.geometry, move=kept / heat * move), tuple(told)
+
+
+def _is_line(expert: Any) -> bool:
+    return isinstance(getattr(expert, "expert", None), Linear)
 
 
 def _slope(move: Array, energy: float) -> Any:
@@ -267,20 +302,20 @@ def _cleaning(facts: ClassFacts) -> tuple[Cleaning, Array]:
     return Cleaning(min(_FAR * largest, 1e300), center, classes=classes), center
 
 
-def _scored(facts: ClassFacts) -> Prepared:
+def _scored(facts: ClassFacts, start: Scores) -> Prepared:
     """Private rows as scores of the public model."""
     cleaning, center = _cleaning(facts)
 
     def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
         rows = facts.model.rows(X + center)
-        return facts.start(rows, facts.model.scores(rows)), y
+        return start(rows, facts.model.scores(rows)), y
 
     return Prepared(cleaning, prepare, facts.logits.shape[2])
 
 
-def _prepared(facts: ClassFacts, geometry: Any, shape: tuple[int, int]) -> Prepared:
+def _prepared(facts: ClassFacts, start: Scores, geometry: Any, shape: tuple[int, int]) -> Prepared:
     """Private rows of the descent: features, scores of the public model, length."""
-    model, start, (features, outputs) = facts.model, facts.start, shape
+    model, (features, outputs) = facts.model, shape
     cleaning, center = _cleaning(facts)
 
     def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:

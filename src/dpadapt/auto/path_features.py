@@ -1,20 +1,18 @@
-"""Coordinates of the private path in regression: columns, differences of experts, waves."""
+"""Coordinates of the private path in regression: columns, differences of experts, curves."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .experts import Waves
+from .curves import Curves
 from .trees import Array
 
-__all__ = ["PathFeatures", "Ripples", "Whitening", "differences"]
+__all__ = ["PathFeatures", "Whitening", "differences"]
 
-_RATIO, _SEED = 0.5, 11
 _SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
-_REACH = 3.0  # standard deviations that a ripple is cut at
 _RIDGE = 0.03  # of the whitening, in units of the mean variance
 
 
@@ -30,51 +28,8 @@ def differences(scores: Array, label: float) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Ripples:
-    """Principal parts of Fourier features that are not linear in the columns.
-
-    Examples
-    --------
-    >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> ripples = Ripples.of(X, most=5, size=1.0)
-    >>> bool(np.abs(X.T @ ripples(X)).max() / 200 < 0.1), ripples.first(3)(X).shape
-    (True, (200, 3))
-    """
-
-    waves: Waves
-    line: Array
-    axes: Array
-    reach: Array
-
-    @classmethod
-    def of(cls, X: Array, *, most: int, size: float) -> Ripples:
-        """The ``most`` largest of them, the first with the standard deviation ``size``."""
-        waves = Waves.of(X, ratio=_RATIO, seed=_SEED)
-        rows, features = _with_one(waves, X), waves(X)
-        line = np.asarray(np.linalg.lstsq(rows, features, rcond=None)[0], dtype=np.float64)
-        rest = features - rows @ line
-        energy, axes = np.linalg.eigh(rest.T @ rest / len(rest))
-        spread = np.sqrt(np.maximum(energy[::-1][:most], 1e-12))
-        unit = size / spread[0]
-        return cls(waves, line, axes[:, ::-1][:, :most] * unit, _REACH * spread * unit)
-
-    def first(self, count: int) -> Ripples:
-        """The first ones."""
-        return replace(self, axes=self.axes[:, :count], reach=self.reach[:count])
-
-    def __call__(self, X: Array) -> Array:
-        """Of shape (n, count)."""
-        rest = self.waves(X) - _with_one(self.waves, X) @ self.line
-        return np.clip(rest @ self.axes, -self.reach, self.reach)
-
-
-def _with_one(waves: Waves, X: Array) -> Array:
-    return np.column_stack([waves.standardised(X), np.ones(len(X))])
-
-
-@dataclass(frozen=True, eq=False)
 class PathFeatures:
-    """Features of the path: columns, differences of experts, ripples if there are any.
+    """Features of the path: columns, differences of experts, curves if there are any.
 
     Parameters
     ----------
@@ -82,7 +37,7 @@ class PathFeatures:
         Mean public label.
     column_scale : ndarray of shape (d,)
     score_scale : ndarray of shape (K - 1,)
-    ripples : Ripples or None
+    curves : Curves or None
 
     Examples
     --------
@@ -94,11 +49,11 @@ class PathFeatures:
     label: float
     column_scale: Array
     score_scale: Array
-    ripples: Any
+    curves: Any
 
     @classmethod
-    def of(cls, X: Array, scores: Array, y: Array, *, ripples: int) -> PathFeatures:
-        """Features of public rows with (cross-fitted) scores."""
+    def of(cls, X: Array, scores: Array, y: Array, *, cells: Any, count: int) -> PathFeatures:
+        """Features of public rows with (cross-fitted) scores, and ``count`` curves of cells."""
         center, spread = X.mean(axis=0), X.std(axis=0)
         varying = spread > 1e-12 * np.abs(center)
         known = spread[varying]
@@ -109,8 +64,8 @@ class PathFeatures:
         label = float(y.mean())
         apart = differences(scores, label)[:, :-1].std(axis=0)
         least = 1e-6 * (float(y.std()) or 1.0)
-        waves = Ripples.of(X, most=ripples, size=size) if ripples else None
-        return cls(label, scale, size / np.maximum(apart, least), waves)
+        curves = Curves.of(cells, X, most=count, size=size) if count else None
+        return cls(label, scale, size / np.maximum(apart, least), curves)
 
     def __call__(self, X: Array, scores: Array) -> Array:
         """Of shape (n, p)."""
@@ -118,8 +73,8 @@ class PathFeatures:
             X / self.column_scale,
             differences(scores, self.label)[:, :-1] * self.score_scale,
         ]
-        if self.ripples is not None:
-            parts.append(self.ripples(X))
+        if self.curves is not None:
+            parts.append(self.curves(X))
         return np.hstack(parts)
 
 

@@ -9,9 +9,12 @@ import numpy as np
 
 from dpadapt.privacy import Cleaning
 
+from .curves import Leaves, curve_waves, first_trees, worth
+from .experts import Fourier, Linear, Sum, Waves
+from .path_features import PathFeatures
 from .public_model import PublicModel
 from .regression_errors import ErrorShapes
-from .trees import Array
+from .trees import Array, Trees
 
 __all__ = ["LEVEL_CLIPS", "OCTAVES", "RegressionFacts"]
 
@@ -20,6 +23,8 @@ OCTAVES = (-3.0, 4.0)
 
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 _LEAST_ERROR = 1e-3  # in units of the labels' spread
+_MOST_CURVES, _LEAST_CURVES = 40, 4
+_PER_WAVE, _PER_LEAF = 20.0, 40.0  # of n mu
 LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the looks at the level, in mean errors
 
 
@@ -106,6 +111,37 @@ class RegressionFacts:
         return ErrorShapes.of(self.residuals / self.mad, optimism=self.optimism)
 
     # the descent
+
+    @cached_property
+    def cells(self) -> Waves | Leaves | None:
+        """What bends: waves, unless their expert was tried and did not beat the line; then leaves.
+
+        Leaves are used where trees beat it, and nothing where neither does: the line is enough.
+        """
+        squares = np.mean((self.scores - self.y[:, None]) ** 2, axis=0)
+        squares += np.mean((self.easy - self.y[:, None]) ** 2, axis=0)
+        experts = self.model.experts
+
+        def least(*kinds: type) -> float:
+            found = (
+                each
+                for each, expert in zip(squares, experts, strict=True)
+                if isinstance(expert, kinds)
+            )
+            return float(min(found, default=np.nan))
+
+        line, waves = least(Linear), least(Fourier)
+        if np.isnan(line) or np.isnan(waves) or worth(waves, line):
+            return curve_waves(self.rows)
+        trees = first_trees(experts)
+        return Leaves.of(trees) if trees and worth(least(Trees, Sum), line) else None
+
+    def features(self, precision: float) -> PathFeatures:
+        """Coordinates of the path, with as many curves as n mu pays for."""
+        per = _PER_WAVE if isinstance(self.cells, Waves) else _PER_LEAF
+        count = min(int(precision / per), _MOST_CURVES)
+        count = 0 if self.cells is None or count < _LEAST_CURVES else count
+        return PathFeatures.of(self.rows, self.scores, self.y, cells=self.cells, count=count)
 
     @cached_property
     def curvature(self) -> float:

@@ -54,7 +54,6 @@ _PATH = {  # parts of the rest
     "level": 0.05,
 }
 _LEAST_TURN = 1e-6  # of the stack, in mean errors: shorter ones are not looked at
-_MOST_RIPPLES, _LEAST_RIPPLES, _PER_RIPPLE = 40, 4, 20.0  # one for each 20 of n mu
 _OCTAVE_SD, _LENGTH_SD = 0.6, 0.4  # priors of scale (octaves) and length (relative)
 _CENTRE, _LENGTH = 2.0, 2.5  # cuts of z, in public lengths
 _LONG = 1024.0  # longest horizon
@@ -164,9 +163,7 @@ class _Step:
         self.shares = _shares(
             looks.precision, turns=self.turn_square > (_LEAST_TURN * facts.mad) ** 2
         )
-        count = int(looks.precision / _PER_RIPPLE)
-        count = 0 if count < _LEAST_RIPPLES else min(count, _MOST_RIPPLES)
-        self.features = PathFeatures.of(facts.rows, facts.scores, facts.y, ripples=count)
+        self.features = facts.features(looks.precision)
         self.public = self.features(facts.rows, facts.scores)
         self.white = Whitening.of(self.public)
         self.cleaning = facts.cleaning
@@ -303,9 +300,10 @@ class _Step:
         missed = facts.missed[LEVEL_CLIPS[0]] * self.clip
         self.second = (self.constant + found.level, found.level_noise + missed**2)
         self.level = self._more_than_noise(*pooled(self.first, self.second))[0] - self.constant
+        also = "" if self.features.curves is None else f" and {self.features.curves}"
         self.tell(
             "descent",
-            f"{found.steps} noisy steps to new weights of the columns; by its length alone "
+            f"{found.steps} noisy steps to new weights of the columns{also}; by its length alone "
             f"{found.share:.0%} of that move is more than noise",
         )
 

@@ -6,7 +6,8 @@ Here they are places in arrays of numpy, which checks them: a damaged file raise
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,29 @@ class Trees:
         """Scores, of shape (n, k)."""
         rounds, outputs = self.roots.shape
         out = np.empty((len(X), outputs))
+        for begin, nodes in self._walked(X):
+            values = self.value[nodes].reshape(len(nodes), rounds, outputs)
+            out[begin : begin + len(nodes)] = self.base + values.sum(axis=1)
+        return out
+
+    def leaves(self, X: Array) -> Places:
+        """Places of the leaves that rows fall into, of shape (n, trees)."""
+        out = np.empty((len(X), self.roots.size), dtype=np.int32)
+        for begin, nodes in self._walked(X):
+            out[begin : begin + len(nodes)] = nodes
+        return out
+
+    def first(self, rounds: int) -> Trees:
+        """The first rounds, and their nodes alone."""
+        if rounds >= len(self.roots):
+            return self
+        end = int(self.roots[rounds:].min())
+        names = ("feature", "left", "right", "threshold", "value")
+        nodes = {name: getattr(self, name)[:end] for name in names}
+        return replace(self, roots=self.roots[:rounds], **nodes)
+
+    def _walked(self, X: Array) -> Iterator[tuple[int, Places]]:
+        """Some rows at a time: the place of the first one, and the leaves of all of them."""
         size = max(1, _TOGETHER // max(1, self.roots.size))
         for begin in range(0, len(X), size):
             rows = X[begin : begin + size]
@@ -114,9 +138,7 @@ class Trees:
             for _ in range(self.depth):
                 left = rows[row, self.feature[node]] <= self.threshold[node]
                 node = np.where(left, self.left[node], self.right[node])
-            values = self.value[node].reshape(len(rows), rounds, outputs)
-            out[begin : begin + size] = self.base + values.sum(axis=1)
-        return out
+            yield begin, node
 
 
 def fit_trees(X: Array, y: Array, *, light: bool = False) -> Trees:

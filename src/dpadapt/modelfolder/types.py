@@ -48,8 +48,9 @@ ESTIMATORS = frozenset().union(
 PARTS = frozenset().union(
     _under("dpadapt.auto.classification_few", "DirectionScores"),
     _under("dpadapt.auto.classification_step", "Scores"),
+    _under("dpadapt.auto.curves", "Curves Leaves"),
     _under("dpadapt.auto.experts", "Centred Fourier Linear Own Sum Waves"),
-    _under("dpadapt.auto.path_features", "PathFeatures Ripples"),
+    _under("dpadapt.auto.path_features", "PathFeatures"),
     _under("dpadapt.auto.public_model", "PublicModel"),
     _under("dpadapt.auto.reading", "Reader"),
     _under("dpadapt.auto.regression_outlook", "NoHarm Outlook Release"),

@@ -1,0 +1,166 @@
+"""Curves for the private step: parts of public waves or leaves that are not linear in the columns.
+
+A linear step cannot follow what bends. So it also gets waves (random Fourier features) or leaves of
+the first public trees, whichever kind an expert has shown to be worth something on public rows that
+it had not seen. Both are fixed by public rows, and a private row's curves depend on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .experts import Waves
+from .trees import Array, Trees
+
+__all__ = ["Curves", "Leaves", "curve_waves", "first_trees", "worth"]
+
+_RATIO, _SEED = 0.5, 11  # width of the waves
+_LEAVES = 310  # about as many are taken, from the first rounds; ten of regression
+_GAIN = 0.05  # of the line's error: what an expert must gain for its curves to be used
+_REACH = 3.0  # standard deviations that a curve is cut at
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """Which leaves of trees a row falls into: 1 for those, 0 for the others.
+
+    Parameters
+    ----------
+    trees : Trees
+
+    Examples
+    --------
+    >>> from dpadapt.auto.trees import fit_trees
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> leaves = Leaves.of(fit_trees(X, (X[:, 0] > 0.5).astype(float)))
+    >>> leaves(X).sum(axis=1).mean() == leaves.trees.roots.size
+    np.True_
+    """
+
+    trees: Trees
+
+    @classmethod
+    def of(cls, trees: Trees) -> Leaves:
+        """Leaves of the first rounds."""
+        per_round = len(cls(trees).places) / len(trees.roots)
+        return cls(trees.first(max(1, round(_LEAVES / per_round))))
+
+    @property
+    def places(self) -> NDArray[np.int64]:
+        """Nodes that are leaves: they lead to themselves."""
+        return np.flatnonzero(self.trees.left == np.arange(len(self.trees.left)))
+
+    def __call__(self, X: Array) -> Array:
+        """Of shape (n, leaves)."""
+        places = self.places
+        out = np.zeros((len(X), len(places)))
+        found = np.searchsorted(places, self.trees.leaves(X))
+        out[np.arange(len(X))[:, None], found] = 1.0
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Principal parts of waves or leaves that are not linear in the columns, each cut at 3 sd.
+
+    Parameters
+    ----------
+    cells : Waves or Leaves
+    center, scale : ndarray of shape (d,)
+        Columns are standardised with these.
+    line : ndarray
+        What the cells are on a line.
+    axes : ndarray
+    reach : ndarray
+        Where each part is cut.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> curves = Curves.of(curve_waves(X), X, most=5, size=1.0)
+    >>> bool(np.abs(X.T @ curves(X)).max() / 200 < 0.1), curves(X).shape
+    (True, (200, 5))
+    """
+
+    cells: Any
+    center: Array
+    scale: Array
+    line: Array
+    axes: Array
+    reach: Array
+
+    @classmethod
+    def of(cls, cells: Any, X: Array, *, most: int, size: float) -> Curves:
+        """The ``most`` largest of them, the first with the standard deviation ``size``."""
+        center, spread = X.mean(axis=0), X.std(axis=0)
+        scale = np.where(spread <= 1e-12 * (np.abs(center) + 1e-300), 1.0, spread)
+        rows, features = _with_one((X - center) / scale), cells(X)
+        line = np.asarray(np.linalg.lstsq(rows, features, rcond=None)[0], dtype=np.float64)
+        rest = features - rows @ line
+        energy, axes = np.linalg.eigh(rest.T @ rest / len(rest))
+        spreads = np.sqrt(np.maximum(energy[::-1][:most], 1e-12))
+        unit = size / spreads[0]
+        reach = _REACH * spreads * unit
+        return cls(cells, center, scale, line, axes[:, ::-1][:, :most] * unit, reach)
+
+    def times(self, factor: float) -> Curves:
+        """All of them larger by a factor."""
+        return replace(self, axes=factor * self.axes, reach=factor * self.reach)
+
+    def __len__(self) -> int:
+        return len(self.reach)
+
+    def __str__(self) -> str:
+        return f"{len(self)} {'waves' if isinstance(self.cells, Waves) else 'leaves of trees'}"
+
+    def __call__(self, X: Array) -> Array:
+        """Of shape (n, count)."""
+        rest = self.cells(X) - _with_one((X - self.center) / self.scale) @ self.line
+        return np.clip(rest @ self.axes, -self.reach, self.reach)
+
+
+def _with_one(rows: Array) -> Array:
+    return np.column_stack([rows, np.ones(len(rows))])
+
+
+def curve_waves(X: Array) -> Waves:
+    """Waves of half the usual width.
+
+    Examples
+    --------
+    >>> curve_waves(np.eye(3))(np.eye(3)).shape
+    (3, 300)
+    """
+    return Waves.of(X, ratio=_RATIO, seed=_SEED)
+
+
+def first_trees(experts: Sequence[Any]) -> Trees | None:
+    """The first boosted trees among experts, or among their parts.
+
+    Examples
+    --------
+    >>> first_trees([]) is None
+    True
+    """
+    for each in experts:
+        inner = (*getattr(each, "parts", ()), getattr(each, "expert", None))
+        for one in (each, *inner):
+            if isinstance(one, Trees):
+                return one
+    return None
+
+
+def worth(error: float, line: float) -> bool:
+    """Whether an expert of curves beats the line; both are errors on rows that they had not seen.
+
+    Examples
+    --------
+    >>> worth(0.8, 1.0), worth(0.97, 1.0), worth(float("nan"), 1.0)
+    (True, False, False)
+    """
+    return error < (1 - _GAIN) * line
