@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import Ridge
 
 from dpadapt import AutoRegressor, Private
 from dpadapt.auto.queries import shrunk
@@ -184,3 +185,21 @@ def test_the_picture_shows_every_release():
     ]
     assert sum(each.share for each in model.releases_) == pytest.approx(1.0)
     assert len(fitted(0, n=0).explain_figure().axes) == 2
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_rows_that_are_far_away_are_centred_all_the_same(seed):
+    """A centre that is cut too short leaves a mean in the move, and the look back is misled."""
+
+    def rows(n, at, turn):
+        rng = np.random.default_rng([n, seed, at])
+        X = rng.normal(size=(n, 4)) + at * np.array([1.0, 1.0, 0.0, 0.0])
+        return X, X @ [1.0 + turn, -1.0, 0.5, 0.0] + rng.exponential(size=n)
+
+    (X, y), (T, t), (U, u) = rows(600, 0, 0.0), rows(4000, 8, 0.7), rows(4001, 8, 0.7)
+    model = AutoRegressor(
+        epsilon=4.0, delta=1e-6, experts=["linear"], noise="seeded", random_state=seed
+    )
+    model.fit(X, y, private=Private(T, t))
+    best = float(np.mean((Ridge().fit(T, t).predict(U) - u) ** 2))
+    assert float(np.mean((model.predict(U) - u) ** 2)) < 1.1 * best

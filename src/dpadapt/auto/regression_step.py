@@ -56,6 +56,7 @@ _PATH = {  # parts of the rest
 _LEAST_TURN = 1e-6  # of the stack, in mean errors: shorter ones are not looked at
 _OCTAVE_SD, _LENGTH_SD = 0.6, 0.4  # priors of scale (octaves) and length (relative)
 _CENTRE, _LENGTH = 2.0, 2.5  # cuts of z, in public lengths
+_MOST_CENTRE, _BLUR = 8.0, 0.1  # the first one is wider if noise stays that short: less is missed
 _LONG = 1024.0  # longest horizon
 _MEAN_OF_MOVE = 0.25  # square of the mean of a move on private rows, in its mean square
 
@@ -262,13 +263,15 @@ class _Step:
 
     def find_rows(self) -> None:
         """3. Where private rows are, and how spread."""
-        size = len(self.white.mean)
+        size, share = len(self.white.mean), self.shares["centre"]
+        noise = 2 * math.sqrt(size / share) / self.looks.precision  # its length, for a cut of 1
+        reach = min(max(_CENTRE, _BLUR / noise), _MOST_CENTRE)
 
         def places(X: Array, y: Array) -> Array:
             return X[:, self.experts :]
 
-        query = MeanVector(self.rows, places, size, _CENTRE, "centre")
-        found, sd = self.looks.at(query, self.shares["centre"])
+        query = MeanVector(self.rows, places, size, reach, "centre")
+        found, sd = self.looks.at(query, share)
         kept = max(0.0, 1 - (size - 2) * sd**2 / max(float(found @ found), 1e-300))
         self.centre = kept * found
         usual = math.sqrt(1 + kept**2 * size * sd**2)
