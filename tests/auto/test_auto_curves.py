@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dpadapt import AutoClassifier, AutoRegressor, Private
 from dpadapt.audit import replay
+from dpadapt.auto import curves
 from dpadapt.auto.curves import Curves, Leaves, curve_waves, first_trees, worth
 from dpadapt.auto.experts import Waves, fit_expert
 from dpadapt.auto.trees import fit_class_trees, fit_trees
@@ -70,23 +73,23 @@ def test_all_rounds_are_taken_where_there_are_few_leaves():
 def test_curves_are_not_linear_and_never_far(cells):
     X, y = stairs(500, 0)
     kind = Leaves.of(fit_trees(X, y)) if cells == "leaves" else curve_waves(X)
-    curves = Curves.of(kind, X, most=8, size=2.0)
-    found = curves(X)
-    assert found.shape == (500, len(curves)) == (500, 8)
-    bend = found[:, (np.abs(found) < curves.reach).all(axis=0)]  # those that nothing was cut of
+    made = Curves.of(kind, X, most=8, size=2.0)
+    found = made(X)
+    assert found.shape == (500, len(made)) == (500, 8)
+    bend = found[:, (np.abs(found) < made.reach).all(axis=0)]  # those that nothing was cut of
     assert bend.shape[1] > 0
     assert np.abs(X.T @ bend).max() / 500 < 1e-8
     assert found[:, 0].std() == pytest.approx(2.0, rel=0.2)
-    far = curves(np.array([[1e300] * 12, [-1e300] * 12, [0.0] * 12]))
+    far = made(np.array([[1e300] * 12, [-1e300] * 12, [0.0] * 12]))
     assert np.isfinite(far[2]).all()
-    assert (np.abs(far) <= curves.reach)[np.isfinite(far)].all()
-    np.testing.assert_allclose(curves.times(3.0)(X), 3 * found)
+    assert (np.abs(far) <= made.reach)[np.isfinite(far)].all()
+    np.testing.assert_allclose(made.times(3.0)(X), 3 * found)
 
 
 def test_a_row_has_the_same_curves_whoever_comes_with_it():
     X, y = stairs(200, 0)
-    curves = Curves.of(Leaves.of(fit_trees(X, y)), X, most=4, size=1.0)
-    np.testing.assert_allclose(curves(X[7:8])[0], curves(X)[7], rtol=1e-12, atol=1e-14)
+    made = Curves.of(Leaves.of(fit_trees(X, y)), X, most=4, size=1.0)
+    np.testing.assert_allclose(made(X[7:8])[0], made(X)[7], rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +107,8 @@ def test_public_rows_say_what_bends(table, experts, kind):
     facts = AutoRegressor(**BUDGET, experts=experts).public_facts(*table(600, 0))
     assert isinstance(facts.cells, kind)
     assert facts.features(1.0).curves is None, "a small budget pays for none"
-    curves = facts.features(1e9).curves
-    assert (0 if curves is None else len(curves)) == (0 if kind is type(None) else 40)
+    made = facts.features(1e9).curves
+    assert (0 if made is None else len(made)) == (0 if kind is type(None) else 40)
 
 
 @pytest.mark.parametrize(("table", "bent"), [(signs, True), (line, False)])
@@ -180,3 +183,83 @@ def test_a_model_folder_holds_leaves(kind, tmp_path):
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")
     np.testing.assert_array_equal(again.predict(T), model.predict(T))
+
+
+@pytest.mark.parametrize("kind", [AutoRegressor, AutoClassifier])
+def test_with_too_few_public_rows_for_their_columns_there_are_no_curves(kind):
+    """A line would go through all cells, and what is left of them is rounding."""
+    rng = np.random.default_rng(1)
+    X, T = rng.normal(size=(150, 160)), rng.normal(size=(900, 160))
+    y, t = np.abs(X[:, 0]), np.abs(T[:, 0]) + T[:, 1]
+    y, t = (y > 0.7, t > 0.7) if kind is AutoClassifier else (y, t)
+    model = kind(**BUDGET, experts=["linear", "trees"]).fit(X, y, private=Private(T, t))
+    assert "leaves" not in " ".join(model.explain_)
+    assert "waves" not in " ".join(model.explain_)
+    answer = model.predict if kind is AutoRegressor else model.decision_function
+    alone = np.concatenate([answer(X[i : i + 1]) for i in range(9)])
+    np.testing.assert_allclose(answer(X[:9]), alone, rtol=1e-6, atol=1e-9)
+
+
+def test_cells_that_are_all_alike_have_no_curves():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    trees = fit_trees(np.zeros((50, 2)), np.zeros(50))
+    assert Curves.of(Leaves.of(trees), X, most=4, size=1.0) is None
+
+
+@pytest.mark.parametrize("kind", [AutoRegressor, AutoClassifier])
+def test_a_constant_column_changes_nothing_however_large_it_is(kind):
+    (X, y), (T, t) = stairs(600, 0), stairs(1500, 1, height=3.0)
+    y, t = (y > 0.5, t > 1.0) if kind is AutoClassifier else (y, t)
+    experts = ["linear", "trees"] if kind is AutoClassifier else QUICK
+    errors = []
+    for value in (None, 1.7e18):
+        one, two = X, T
+        if value is not None:
+            one, two = (np.column_stack([rows, np.full(len(rows), value)]) for rows in (X, T))
+        model = kind(**BUDGET, experts=experts).fit(one, y, private=Private(two, t))
+        errors.append(float(np.mean((model.predict(two).astype(float) - t) ** 2)))
+    assert errors[1] == pytest.approx(errors[0], rel=0.1)
+
+
+@pytest.mark.parametrize("unit", [1e-95, 1e95])
+def test_labels_may_have_any_unit(unit):
+    (X, y), (T, t) = stairs(400, 0), stairs(1500, 1)
+    plain, other = (
+        AutoRegressor(**BUDGET, experts=["linear"]).fit(
+            X, times * y, private=Private(T, times * (t + 1))
+        )
+        for times in (1.0, unit)
+    )
+    np.testing.assert_allclose(other.predict(T) / unit, plain.predict(T), rtol=1e-5, atol=1e-5)
+
+
+DAMAGE = {
+    "cells": None,
+    "center": np.zeros(3),
+    "scale": np.zeros(12),
+    "line": np.zeros((3, 3)),
+    "axes": np.full((310, 4), np.nan),
+    "reach": -np.ones(4),
+}
+
+
+@pytest.mark.parametrize("name", sorted(DAMAGE))
+def test_damaged_curves_are_refused(name):
+    X, y = stairs(400, 0)
+    made = Curves.of(Leaves.of(fit_trees(X, y)), X, most=4, size=1.0)
+    with pytest.raises(ValueError, match="do not fit together"):
+        replace(made, **{name: DAMAGE[name]})
+
+
+def test_leaves_of_no_trees_are_refused():
+    with pytest.raises(ValueError, match="trees"):
+        Leaves("abc")
+
+
+def test_many_rows_are_taken_in_parts(monkeypatch):
+    X, y = stairs(400, 0)
+    made = Curves.of(Leaves.of(fit_trees(X, y)), X, most=4, size=1.0)
+    whole = made(X)
+    monkeypatch.setattr(curves, "_TOGETHER", 5000)
+    np.testing.assert_allclose(made(X), whole, rtol=1e-12, atol=1e-13)
+    assert made(X[:0]).shape == (0, 4)

@@ -52,6 +52,26 @@ def test_damaged_trees_are_refused(name):
         Trees(**damaged)
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("left", lambda old: np.tile(old, (2, 1))),  # a table of places would grow at every level
+        ("left", lambda old: old.astype(float)),
+        ("feature", lambda old: old.astype(float)),
+        ("threshold", lambda old: old.astype(str)),
+        ("threshold", lambda old: np.where(old < 0, np.nan, old)),
+        ("value", lambda old: old[:-1]),
+        ("roots", lambda old: old.astype(float)),
+        ("depth", lambda old: 65),
+    ],
+)
+def test_trees_of_a_wrong_kind_are_refused(name, change):
+    trees = fit_trees(X, Y)
+    damaged = {**vars(trees), name: change(vars(trees)[name])}
+    with pytest.raises(ValueError, match="do not fit together"):
+        Trees(**damaged)
+
+
 def test_a_constant_column_moves_no_wave():
     rows = np.column_stack([X, np.full(300, 7.0)])
     waves = Waves.of(rows, ratio=1.0, seed=0)

@@ -61,7 +61,9 @@ class Scores:
 
     Parameters
     ----------
-    logit_scale, column_scale : float
+    logit_scale : float
+    column_scale : float or ndarray of shape (d,)
+        0 for a column that is constant in public rows.
     coefficients : ndarray of shape (p + 1, k)
         Of the public model.
     geometry : Geometry or None
@@ -80,7 +82,7 @@ class Scores:
     """
 
     logit_scale: float
-    column_scale: float
+    column_scale: Any
     coefficients: Array
     geometry: Any = None
     move: Any = None
@@ -139,13 +141,16 @@ class ClassFacts:
     @cached_property
     def leaves(self) -> Leaves | None:
         """Leaves of the trees, if these beat the line on public rows that they had not seen."""
-        trees = first_trees(self.model.experts)
+        experts = self.model.experts
+        trees = first_trees(experts)
         wrong = np.mean(self.plain.argmax(axis=2) != self.codes[:, None], axis=0)
-        lines = [_is_line(each) for each in self.model.experts]
-        if trees is None or not any(lines):
-            return None
-        best = float(np.min(wrong[[not each for each in lines]], initial=np.inf))
-        return Leaves.of(trees) if worth(best, float(np.min(wrong[lines]))) else None
+
+        def least(chosen: list[bool]) -> float:
+            return float(np.min(wrong[chosen], initial=np.inf))
+
+        line = least([_is_line(each) for each in experts])
+        bent = least([first_trees([each]) is not None for each in experts])
+        return Leaves.of(trees) if trees and line < np.inf and worth(bent, line) else None
 
     def start(self, precision: float) -> Scores:
         """The public model, as scores of the features that n mu pays for."""
@@ -153,14 +158,15 @@ class ClassFacts:
         plain = Scores(1.0, 1.0, np.zeros((1, classes)))
         features = plain.features(self.rows, self.logits)
         width = features.shape[1] - self.rows.shape[1]
-        variances = features.var(axis=0)
-        on_logits, on_columns = float(variances[:width].sum()), float(variances[width:].sum())
+        varies = np.ptp(self.rows, axis=0) > 0
+        on_logits = float(features[:, :width].var(axis=0).sum())
+        on_columns = float(self.rows[:, varies].var(axis=0).sum())
         curves, energy = self._curves(precision), 1 - _ENERGY
         if curves is not None:
             energy -= _BENT
             curves = curves.times(math.sqrt(_BENT / float(curves(self.rows).var(axis=0).sum())))
         logit_scale = math.sqrt(_ENERGY / (on_logits or 1.0))
-        column_scale = math.sqrt(energy / (on_columns or 1.0))
+        column_scale = np.where(varies, math.sqrt(energy / (on_columns or 1.0)), 0.0)
         each = np.eye(classes) if classes > 2 else np.array([[-0.5, 0.5]])
         size = features.shape[1] + (0 if curves is None else len(curves))
         coefficients = np.zeros((size + 1, classes))

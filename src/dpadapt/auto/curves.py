@@ -23,6 +23,9 @@ _RATIO, _SEED = 0.5, 11  # width of the waves
 _LEAVES = 310  # about as many are taken, from the first rounds; ten of regression
 _GAIN = 0.05  # of the line's error: what an expert must gain for its curves to be used
 _REACH = 3.0  # standard deviations that a curve is cut at
+_ROWS = 2  # public rows for each column, at least: with fewer, a line goes through any cells
+_LEAST_SPREAD = 1e-3  # of a part, before it is scaled; cells are cosines or 0 and 1
+_TOGETHER = 1 << 22  # cells that are looked at in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,10 @@ class Leaves:
         """Nodes that are leaves: they lead to themselves."""
         return np.flatnonzero(self.trees.left == np.arange(len(self.trees.left)))
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.trees, Trees):
+            raise ValueError("leaves must be those of trees.")
+
     def __call__(self, X: Array) -> Array:
         """Of shape (n, leaves)."""
         places = self.places
@@ -83,6 +90,8 @@ class Curves:
     --------
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> curves = Curves.of(curve_waves(X), X, most=5, size=1.0)
+    >>> Curves.of(curve_waves(X[:3]), X[:3], most=5, size=1.0) is None  # too few rows
+    True
     >>> bool(np.abs(X.T @ curves(X)).max() / 200 < 0.1), curves(X).shape
     (True, (200, 5))
     """
@@ -94,19 +103,43 @@ class Curves:
     axes: Array
     reach: Array
 
+    def __post_init__(self) -> None:
+        columns, cells, count = len(self.center), self.line.shape[-1], len(self.reach)
+        shapes = {
+            "center": (columns,),
+            "scale": (columns,),
+            "line": (columns + 1, cells),
+            "axes": (cells, count),
+            "reach": (count,),
+        }
+        numbers = {name: getattr(self, name) for name in shapes}
+        fine = isinstance(self.cells, Waves | Leaves)
+        for name, shape in shapes.items():
+            fine = fine and numbers[name].shape == shape and bool(np.isfinite(numbers[name]).all())
+        if not fine or not (self.scale > 0).all() or not (self.reach > 0).all():
+            raise ValueError("the parts of the curves do not fit together.")
+
     @classmethod
-    def of(cls, cells: Any, X: Array, *, most: int, size: float) -> Curves:
-        """The ``most`` largest of them, the first with the standard deviation ``size``."""
+    def of(cls, cells: Any, X: Array, *, most: int, size: float) -> Curves | None:
+        """The ``most`` largest of them, the first with the standard deviation ``size``.
+
+        None where there are too few rows to tell, or nothing is left beside the line.
+        """
+        if len(X) < _ROWS * (X.shape[1] + 1):
+            return None
         center, spread = X.mean(axis=0), X.std(axis=0)
         scale = np.where(spread <= 1e-12 * (np.abs(center) + 1e-300), 1.0, spread)
         rows, features = _with_one((X - center) / scale), cells(X)
         line = np.asarray(np.linalg.lstsq(rows, features, rcond=None)[0], dtype=np.float64)
         rest = features - rows @ line
         energy, axes = np.linalg.eigh(rest.T @ rest / len(rest))
-        spreads = np.sqrt(np.maximum(energy[::-1][:most], 1e-12))
+        spreads = np.sqrt(np.maximum(energy[::-1][:most], 0.0))
+        spreads = spreads[spreads > _LEAST_SPREAD]
+        if not spreads.size:
+            return None
         unit = size / spreads[0]
         reach = _REACH * spreads * unit
-        return cls(cells, center, scale, line, axes[:, ::-1][:, :most] * unit, reach)
+        return cls(cells, center, scale, line, axes[:, ::-1][:, : len(spreads)] * unit, reach)
 
     def times(self, factor: float) -> Curves:
         """All of them larger by a factor."""
@@ -120,6 +153,11 @@ class Curves:
 
     def __call__(self, X: Array) -> Array:
         """Of shape (n, count)."""
+        size = max(1, _TOGETHER // self.line.shape[1])
+        parts = [self._of(X[begin : begin + size]) for begin in range(0, max(len(X), 1), size)]
+        return np.concatenate(parts)
+
+    def _of(self, X: Array) -> Array:
         rest = self.cells(X) - _with_one((X - self.center) / self.scale) @ self.line
         return np.clip(rest @ self.axes, -self.reach, self.reach)
 

@@ -13,6 +13,7 @@ from .trees import Array
 __all__ = ["PathFeatures", "Whitening", "differences"]
 
 _SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
+_FAR = 1e300  # unit of a column that has one value only
 _RIDGE = 0.03  # of the whitening, in units of the mean variance
 
 
@@ -60,7 +61,8 @@ class PathFeatures:
         scale = np.ones(X.shape[1])
         if known.size and known.max() > _SPREAD * known.min():
             scale = np.where(varying, spread, 1.0)
-        size = float(np.sqrt((X / scale).var(axis=0).mean())) or 1.0
+        size = float(np.sqrt(np.mean((known / scale[varying]) ** 2))) if known.size else 1.0
+        scale[~varying] = _FAR
         label = float(y.mean())
         apart = differences(scores, label)[:, :-1].std(axis=0)
         least = 1e-6 * (float(y.std()) or 1.0)

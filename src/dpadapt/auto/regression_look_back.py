@@ -81,13 +81,14 @@ class LookBack:
         by_chance : float
             Mean e f that a move has on the rows that it was made for, and not on others.
         """
-        cross, square = (float(number) * cut for number, cut in zip(found, self.cuts, strict=True))
-        prior = (_SQUARE_SD * self.square) ** 2
-        trust = prior / (prior + (sd * self.cuts[1]) ** 2)
-        square = self.square + trust * (square - self.square)
-        square = max(square, _LEAST_SQUARE * self.square)
-        trust = _trust(sd * self.cuts[0] / square)
-        part = before + trust * ((cross - by_chance) / square - before)
+        cross, square = (  # in units of mean f^2 on public rows
+            float(number) * cut / self.square for number, cut in zip(found, self.cuts, strict=True)
+        )
+        off = sd * self.cuts[1] / self.square
+        trust = _SQUARE_SD**2 / (_SQUARE_SD**2 + off**2)
+        square = max(1 + trust * (square - 1), _LEAST_SQUARE)
+        trust = _trust(sd * self.cuts[0] / self.square / square)
+        part = before + trust * ((cross - by_chance / self.square) / square - before)
         return min(max(part, 0.0), _MOST)
 
     def noise(self, sd: float) -> float:

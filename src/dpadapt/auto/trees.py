@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 Places = NDArray[np.int32]
 
 _FAR = float(np.finfo(np.float64).max)  # threshold of a leaf: everybody stays
+_DEEPEST = 64  # 31 leaves are 30 deep at most
 _TOGETHER = 1 << 19  # nodes that are looked at in one go
 _RATE, _ROUNDS = 0.1, 100  # of regression
 _LIGHT_RATE, _LIGHT_ROUNDS = 0.2, 50  # of a trial: nearly the same scores in half the time
@@ -65,12 +66,16 @@ class Trees:
     def __post_init__(self) -> None:
         size = len(self.feature)
         own = np.arange(size)
-        arrays = (self.left, self.right, self.threshold, self.value)
-        fine = all(len(each) == size for each in arrays) and self.roots.shape[1:] == self.base.shape
+        whole = (self.feature, self.left, self.right)
+        fine = all(each.dtype.kind == "i" and each.shape == (size,) for each in whole)
+        numbers = (self.threshold, self.value)
+        fine = fine and all(each.dtype.kind == "f" and each.shape == (size,) for each in numbers)
+        fine = fine and not np.isnan(self.threshold).any() and self.base.ndim == 1
+        fine = fine and self.roots.dtype.kind == "i" and self.roots.shape[1:] == self.base.shape
         for places in (self.left, self.right):
             fine = fine and bool(((places >= own) & (places < size)).all())
         fine = fine and bool(((self.roots >= 0) & (self.roots < size)).all())
-        if not fine or (self.feature < 0).any() or not 0 <= self.depth <= size:
+        if not fine or (self.feature < 0).any() or not 0 <= self.depth <= min(size, _DEEPEST):
             raise ValueError("the nodes of the trees do not fit together.")
 
     @classmethod
