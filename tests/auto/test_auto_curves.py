@@ -147,6 +147,7 @@ def test_steps_of_another_height_are_learned():
         model = AutoRegressor(**BUDGET, experts=experts).fit(X, y, private=Private(*turned[0]))
         errors[len(experts)] = float(np.mean((model.predict(turned[1][0]) - turned[1][1]) ** 2))
         assert ("leaves of trees" in " ".join(model.explain_)) == (len(experts) == 3)
+        assert model.no_harm_.gain <= model.no_harm_.error
     assert errors[3] < 0.8 * errors[2]
 
 

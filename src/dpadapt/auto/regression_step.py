@@ -367,7 +367,8 @@ class _Step:
             on_features = self.white.matrix @ inner
             constant += self.level - float(self.white.mean @ on_features + self.centre @ inner)
         times = self.clip / self.facts.mad
-        no_harm = NoHarm(self.before, self.gain, self.noise)
+        error = max(self.before, self.gain)  # nothing takes off more than there is
+        no_harm = NoHarm(error, self.gain, self.noise)
         correction = Correction(constant, self.on_scores, self.features, on_features)
         return Step(correction, tuple(self.releases), times, no_harm)
 
