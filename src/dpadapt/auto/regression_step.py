@@ -263,15 +263,15 @@ class _Step:
 
     def find_rows(self) -> None:
         """3. Where private rows are, and how spread."""
-        size, share = len(self.white.mean), self.shares["centre"]
-        noise = 2 * math.sqrt(size / share) / self.looks.precision  # its length, for a cut of 1
+        size, part = len(self.white.mean), self.shares["centre"]
+        noise = 2 * math.sqrt(size / part) / self.looks.precision  # its length, for a cut of 1
         reach = min(max(_CENTRE, _BLUR / noise), _MOST_CENTRE)
 
         def places(X: Array, y: Array) -> Array:
             return X[:, self.experts :]
 
         query = MeanVector(self.rows, places, size, reach, "centre")
-        found, sd = self.looks.at(query, share)
+        found, sd = self.looks.at(query, part)
         kept = max(0.0, 1 - (size - 2) * sd**2 / max(float(found @ found), 1e-300))
         self.centre = kept * found
         usual = math.sqrt(1 + kept**2 * size * sd**2)
