@@ -298,3 +298,45 @@ def test_as_epsilon_grows_each_arm_reaches_its_own_limit(public):
     best = LogisticRegression(C=100).fit(seen, t).score(seen, t)
     assert np.mean(one.predict(T) != two.predict(T)) < 0.01
     assert one.score(T, t) > best - 0.03
+
+
+# what is told
+
+
+def test_what_the_step_costs_without_a_shift_is_rehearsed():
+    (X, y), (T, t), (U, u) = (rows(n, n, noise=0.5) for n in (600, 800, 4000))
+    model = AutoClassifier(**BUDGET, experts=["linear"]).fit(X, y, private=Private(T, t))
+    said = model.no_harm_
+    assert model.explain_[-1] == str(said)
+    assert 0 <= said.kept < 0.5
+    assert 0 <= said.after - said.error < 0.02
+    cost = np.mean(model.predict(U) != u) - np.mean(model.public_model_.predict(U) != u)
+    assert cost < said.after - said.error + 0.02
+
+
+def test_more_of_a_move_by_chance_costs_more():
+    X, y = rows(600, 0, noise=0.5)
+    facts = AutoClassifier(**BUDGET, experts=["linear"]).public_facts(X, y)
+    start = facts.start(50.0)
+    course = choose_course(facts.problem(start, 50.0), 200, 0.05)
+    rehearsal = facts.rehearsal(start, course)
+    moves = rehearsal.by_chance(200, scale=0.3).moves
+    errors = [rehearsal.error(moves, part) for part in (0.0, 0.5, 1.0, 4.0)]
+    assert errors[0] == facts.error
+    assert errors[0] < errors[2] < errors[3]
+
+
+def test_the_picture_shows_the_releases_of_classes():
+    public, private, _ = digits()
+    (X, y), (T, t) = rows(400, 0), rows(900, 1, at=0.7)
+    for model, names in (
+        (AutoClassifier(**BUDGET).fit(*public, private=Private(*private)), ["descent"]),
+        (
+            AutoClassifier(**BUDGET, experts=["linear"]).fit(X, y, private=Private(T, t)),
+            ["look", "descent", "look back"],
+        ),
+        (AutoClassifier(**BUDGET, experts=["linear"]).fit(X, y), []),
+    ):
+        left, right = model.explain_figure().axes
+        assert [each.get_text() for each in right.get_yticklabels()] == names
+        assert left.get_xlim()[1] >= model.public_model_.weights.max()

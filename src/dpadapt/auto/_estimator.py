@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import check_X_y
@@ -23,7 +23,11 @@ from dpadapt.features.roles import number_ids
 from dpadapt.privacy import Private, Session
 
 from .reading import Reader
+from .releases import draw_releases
 from .trees import Array
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["AutoEstimator"]
 
@@ -128,6 +132,16 @@ class AutoEstimator(PrivateEstimator):
     def _step(self, facts: Any, session: Session) -> tuple[Any, tuple[str, ...]]:
         """Take the private step; return what it found, and what was done in sentences."""
 
+    def explain_figure(self) -> Figure:
+        """Draw the weights of the experts, and what each release cost and said.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        check_is_fitted(self, "public_model_")
+        return draw_releases(self.releases_, dict(self._weights(self.public_model_)))
+
     def public_facts(self, X: Any, y: Any, *, groups: Any = None) -> Any:
         """Everything that is computed from public rows before private ones are read.
 
@@ -176,11 +190,13 @@ class AutoEstimator(PrivateEstimator):
 
     def _weighed(self, model: Any) -> str:
         """Experts by name, with their weights."""
+        return ", ".join(f"{name} {weight:.2f}" for name, weight in self._weights(model))
+
+    def _weights(self, model: Any) -> list[tuple[str, float]]:
         names = self._expert_names()
         if len(names) != len(model.weights):
             names = ["directions"]  # few public rows have one expert of their own
-        pairs = zip(names, model.weights, strict=True)
-        return ", ".join(f"{name} {weight:.2f}" for name, weight in pairs)
+        return list(zip(names, map(float, model.weights), strict=True))
 
     def _expert_names(self) -> list[str]:
         return [each if isinstance(each, str) else type(each).__name__ for each in self._kinds]

@@ -68,6 +68,11 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         What a mistake costs, from ``class_weight``.
     explain_ : tuple of str
         What was done, and what each release cost, in sentences.
+    no_harm_ : ClassNoHarm or None
+        What the private step would cost if nothing had shifted, rehearsed on public rows; printed,
+        a sentence. None with fewer than 300 public rows, where it is AdaMix.
+    releases_ : tuple of Release
+        Name, share of the budget and finding of each release.
     guarantee_ : Guarantee
     n_features_in_ : int
     feature_names_in_ : ndarray of str
@@ -195,8 +200,14 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
 
     def _step(self, facts: Any, session: Session) -> tuple[Any, tuple[str, ...]]:
         if isinstance(facts, FewFacts):
-            return adapt_few(facts, session)
-        return adapt_classes(facts, session)
+            scores, release = adapt_few(facts, session)
+            return (scores, None, (release,)), (release.sentence(),)
+        found = adapt_classes(facts, session)
+        return (found.adapted, found.no_harm, found.releases), found.told
+
+    def _kept(self, facts: Any, found: Any) -> dict[str, Any]:
+        adapted, no_harm, releases = (None, None, ()) if found is None else found
+        return {"adapted_": adapted, "no_harm_": no_harm, "releases_": releases}
 
     def _read(self, X: Any, y: Any, private: Any, *, groups: Any = None) -> AutoProblem:
         problem = super()._read(X, y, private, groups=groups)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,8 @@ from .experts import REGRESSION, cross_fit, expert_kinds, fit_expert
 from .folds import block_folds, group_folds, shuffled_folds, trial_rows
 from .public_model import PublicModel, convex_weights
 from .regression_facts import RegressionFacts
-from .regression_outlook import Outlook, check_level, draw_releases
+from .regression_outlook import Outlook, check_level
 from .regression_step import adapt_numbers
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 __all__ = ["AutoRegressor"]
 
@@ -150,17 +147,6 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         low, high = self._outlook().ends(check_level(level))
         middle = self.predict(X)
         return np.column_stack([middle + low, middle + high])
-
-    def explain_figure(self) -> Figure:
-        """Draw the weights of the experts, and what each release cost and said.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
-        check_is_fitted(self, "public_model_")
-        pairs = zip(self._expert_names(), self.public_model_.weights, strict=True)
-        return draw_releases(self.releases_, {name: float(weight) for name, weight in pairs})
 
     def _outlook(self) -> Outlook:
         check_is_fitted(self, "public_model_")

@@ -22,6 +22,7 @@ from dpadapt.mixing.public_phase import penalised
 from dpadapt.privacy import Session
 
 from .public_model import PublicModel, class_weights
+from .releases import Release
 from .trees import Array
 
 __all__ = ["FEW", "DirectionScores", "FewFacts", "adapt_few", "few_facts"]
@@ -111,8 +112,8 @@ def few_facts(X: Array, codes: Any, names: Any, reader: Any) -> FewFacts:
     return FewFacts(model, public, units, temper)
 
 
-def adapt_few(facts: FewFacts, session: Session) -> tuple[DirectionScores, tuple[str, ...]]:
-    """Spend a session on the descent of AdaMix; return scores, and what was done in a sentence.
+def adapt_few(facts: FewFacts, session: Session) -> tuple[DirectionScores, Release]:
+    """Spend a session on the descent of AdaMix; return scores, and what was done.
 
     Examples
     --------
@@ -121,7 +122,7 @@ def adapt_few(facts: FewFacts, session: Session) -> tuple[DirectionScores, tuple
     >>> codes = (X[:, 0] > 0).astype(int)
     >>> facts = few_facts(X, codes, np.array([0, 1]), reader=None)
     >>> with Private(X, codes).open(epsilon=1.0, delta=1e-6) as session:
-    ...     scores, told = adapt_few(facts, session)
+    ...     scores, release = adapt_few(facts, session)
     >>> scores(X).shape, round(session.guarantee.epsilon, 6)
     ((40, 2), 1.0)
     """
@@ -133,8 +134,8 @@ def adapt_few(facts: FewFacts, session: Session) -> tuple[DirectionScores, tuple
     start = facts.model.experts[0].weights
     weights, found = solver.train(Run(gradients, public, start, "public", size, Iterates(steps)))
     plan = found["plan_"]
-    told = (
-        f"With {len(public)} public rows the private step is that of AdaMix: {steps} noisy steps, "
-        f"the whole budget, after which a score has noise of {plan.kappa:.2g}."
+    said = (
+        f"with {len(public)} public rows the private step is that of AdaMix, {steps} noisy steps, "
+        f"after which a score has noise of {plan.kappa:.2g}"
     )
-    return DirectionScores(units, facts.temper * weights), (told,)
+    return DirectionScores(units, facts.temper * weights), Release("descent", 1.0, said)

@@ -5,14 +5,15 @@ model has little curvature, and a clip takes more of it away, so that both are f
 than a formula says. So the step is rehearsed: n rows are drawn from the public ones, with scores of
 experts that had not seen them, and the descent is run with noise of the same scale. The mean energy
 of four such moves is what no shift makes; so is the mean slope of the log-loss along them, on the
-rows that they were made for. It is free: nothing private takes part.
+rows that they were made for. It is free: nothing private takes part. It also tells what the step
+costs if there was no shift: the kept part of such moves, tried on public rows.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from dpadapt.reweighting.queries.gradients import clipped, errors, softmax
 
 from .trees import Array
 
-__all__ = ["Rehearsal", "centred", "coordinates", "slopes"]
+__all__ = ["ByChance", "ClassNoHarm", "Rehearsal", "centred", "coordinates", "slopes"]
 
 _CHAINS, _SEED = 4, 5
 _ROWS = 6000  # public rows that are drawn from, at most
@@ -53,6 +54,51 @@ def coordinates(geometry: Any, features: Array) -> tuple[Array, Array]:
     Z = geometry.features(features)
     lengths = np.linalg.norm(Z, axis=1)
     return Z * shrink_factors(lengths, 1.0)[:, None], np.minimum(lengths, 1.0)
+
+
+class ByChance(NamedTuple):
+    """Moves that noise and chance make: mean energy, mean slope in roots of it, the moves.
+
+    Examples
+    --------
+    >>> ByChance(0.5, 0.01, ()).energy
+    0.5
+    """
+
+    energy: float
+    slope: float
+    moves: tuple[Array, ...]
+
+
+@dataclass(frozen=True)
+class ClassNoHarm:
+    """What the private step would cost if nothing had shifted.
+
+    Attributes
+    ----------
+    error : float
+        Error rate of the public model on public rows that its experts had not seen.
+    after : float
+        That rate with the kept part of moves that noise and chance make, rehearsed on such rows.
+    kept : float
+        Part of the move that was kept.
+
+    Examples
+    --------
+    >>> print(ClassNoHarm(error=0.2, after=0.203, kept=0.5))
+    Had there been no shift, what was kept would have made the error rate 20.3% instead of 20.0%, \
+as rehearsed on public rows.
+    """
+
+    error: float
+    after: float
+    kept: float
+
+    def __str__(self) -> str:
+        return (
+            f"Had there been no shift, what was kept would have made the error rate "
+            f"{self.after:.1%} instead of {self.error:.1%}, as rehearsed on public rows."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +136,14 @@ class Rehearsal:
         move = centred(coefficients)
         return float(np.sum(move * (self.course.moment @ move)))
 
-    def by_chance(self, n_rows: int, scale: float) -> tuple[float, float]:
-        """Mean energy of moves from n public rows, and their mean slope in roots of energies.
+    def error(self, moves: tuple[Array, ...], part: float) -> float:
+        """Error rate on public rows with a part of moves, in the mean over these."""
+        rows, _ = coordinates(self.course.geometry, self.features)
+        moved = (self.offsets + part * (rows @ move) for move in moves)
+        return float(np.mean([np.mean(each.argmax(axis=1) != self.codes) for each in moved]))
+
+    def by_chance(self, n_rows: int, scale: float) -> ByChance:
+        """What moves from n public rows are like.
 
         Parameters
         ----------
@@ -103,7 +155,7 @@ class Rehearsal:
         some = rng.permutation(len(self.codes))[:_ROWS]
         rows, lengths = coordinates(self.course.geometry, self.features[some])
         offsets, codes = self.offsets[some], self.codes[some]
-        targets, found = np.eye(offsets.shape[1])[codes], []
+        targets, found, moves = np.eye(offsets.shape[1])[codes], [], []
         for _ in range(_CHAINS):
             counts = rng.multinomial(n_rows, np.full(len(some), 1 / len(some)))
             drawn, weights = counts > 0, counts / n_rows
@@ -116,10 +168,11 @@ class Rehearsal:
             shape = (rows.shape[1], offsets.shape[1])
             move = averaged_descent(gradient, shape, self.course.horizon, self.course.steps)
             energy = self.energy(move)
-            each = slopes(rows @ centred(move), offsets, codes, energy)
+            moves.append(centred(move))
+            each = slopes(rows @ moves[-1], offsets, codes, energy)
             found.append((energy, float(weights @ np.clip(each, -1, 1))))
         energy, slope = np.mean(found, axis=0)
-        return float(energy), float(slope)
+        return ByChance(float(energy), float(slope), tuple(moves))
 
 
 def slopes(added: Array, offsets: Array, codes: Any, energy: float) -> Array:

@@ -29,7 +29,7 @@ from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.known_noise_course import Course, PublicProblem, choose_course
 
-from .classification_noise import Rehearsal, centred, coordinates, slopes
+from .classification_noise import ClassNoHarm, Rehearsal, centred, coordinates, slopes
 from .classification_prior import Found, chance_of_shift
 from .classification_queries import ErrorRate
 from .curves import Curves, Leaves, first_trees, worth
@@ -37,9 +37,10 @@ from .descent import Looks, descend
 from .experts import Linear
 from .public_model import PublicModel
 from .queries import MeanNumber
+from .releases import Release
 from .trees import Array
 
-__all__ = ["ClassFacts", "Scores", "adapt_classes"]
+__all__ = ["ClassFacts", "ClassStep", "Scores", "adapt_classes"]
 
 _ENERGY = 0.6  # share of the features' public variance on logits
 _BENT = 0.2  # share of it on curves where there are any; the rest is on columns
@@ -216,8 +217,43 @@ class _Problem(PublicProblem):
         return min(_MOST_VARIANCE, self.guess * usual)
 
 
-def adapt_classes(facts: ClassFacts, session: Session) -> tuple[Scores, tuple[str, ...]]:
-    """Spend a session; return scores of the classes, and what was done in plain sentences.
+@dataclass(frozen=True, eq=False)
+class ClassStep:
+    """What the private step found.
+
+    Attributes
+    ----------
+    adapted : Scores
+    releases : tuple of Release
+        What each cost, and what it said.
+    no_harm : ClassNoHarm
+
+    Examples
+    --------
+    >>> step = ClassStep(None, (), ClassNoHarm(error=0.2, after=0.2, kept=0.25))
+    >>> step.told[1]
+    'So the chance of a shift is 25%, and as much of the move is kept.'
+    """
+
+    adapted: Any
+    releases: tuple[Release, ...]
+    no_harm: ClassNoHarm
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What was done, in sentences."""
+        error, kept = self.no_harm.error, self.no_harm.kept
+        return (
+            f"On public rows that its experts had not seen, the public model is wrong on "
+            f"{error:.1%}.",
+            *(each.sentence(places=1) for each in self.releases),
+            f"So the chance of a shift is {kept:.0%}, and as much of the move is kept.",
+            str(self.no_harm),
+        )
+
+
+def adapt_classes(facts: ClassFacts, session: Session) -> ClassStep:
+    """Spend a session; return what was found.
 
     Examples
     --------
@@ -227,8 +263,8 @@ def adapt_classes(facts: ClassFacts, session: Session) -> tuple[Scores, tuple[st
     >>> model = AutoClassifier(epsilon=1.0, delta=1e-6, experts=["linear"])
     >>> facts = model.public_facts(X, X[:, 0] > 0)
     >>> with Private(X, X[:, 0] > 0).encode([False, True]).open(epsilon=1.0, delta=1e-6) as session:
-    ...     scores, sentences = adapt_classes(facts, session)
-    >>> scores.coefficients.shape, round(session.guarantee.epsilon, 6)
+    ...     found = adapt_classes(facts, session)
+    >>> found.adapted.coefficients.shape, round(session.guarantee.epsilon, 6)
     ((4, 2), 1.0)
     """
     looks = Looks.open(session)
@@ -250,30 +286,37 @@ def adapt_classes(facts: ClassFacts, session: Session) -> tuple[Scores, tuple[st
     rehearsal = facts.rehearsal(start, chosen)
     scale = 2 * chosen.clip / looks.precision * math.sqrt(chosen.steps / share)
     energy = rehearsal.energy(move)
-    by_chance, usual = rehearsal.by_chance(session.n_rows, scale)
+    chance = rehearsal.by_chance(session.n_rows, scale)
     also = "" if start.curves is None else f" on columns and {start.curves}"
-    told = [
-        f"On public rows that its experts had not seen, the public model is wrong on "
-        f"{wrong.usual:.1%}.",
-        f"Release 'look' took {paid:.1%} of the budget: on private rows it is wrong on "
-        f"{min(max(wrong.value, 0.0), 1.0):.1%} (noise {wrong.noise:.1%}).",
-        f"Release 'descent' took {share:.1%} of the budget: {chosen.steps} noisy steps{also} to "
-        f"the horizon {chosen.horizon:g}. The move has an energy of {energy:.3g}; without a shift "
-        f"it has {by_chance:.3g}.",
+    releases = [
+        Release(
+            "look",
+            paid,
+            f"on private rows it is wrong on {min(max(wrong.value, 0.0), 1.0):.1%} (noise "
+            f"{wrong.noise:.1%})",
+        ),
+        Release(
+            "descent",
+            share,
+            f"{chosen.steps} noisy steps{also} to the horizon {chosen.horizon:g}. The move has an "
+            f"energy of {energy:.3g}; without a shift it has {chance.energy:.3g}",
+        ),
     ]
     slope = None
     if back:
         (fall,), sd = looks.at(MeanNumber(rows, _slope(move, energy), -1.0, 1.0, "slope"), back)
-        slope = Found(float(fall), sd, usual)
-        told.append(
-            f"Release 'look back' took {back:.1%} of the budget: the slope of the log-loss along "
-            f"it is {slope.value:.3f} (noise {sd:.3f}); without a shift it is {usual:.3f}."
+        slope = Found(float(fall), sd, chance.slope)
+        said = (
+            f"the slope of the log-loss along it is {slope.value:.3f} (noise {sd:.3f}); without a "
+            f"shift it is {chance.slope:.3f}"
         )
-    kept = chance_of_shift(wrong, energy / max(by_chance, 1e-300), slope)
-    told.append(f"So the chance of a shift is {kept:.0%}, and as much of the move is kept.")
-    heat = _heat(kept**2 * by_chance, shape[1])
+        releases.append(Release("look back", back, said))
+    kept = chance_of_shift(wrong, energy / max(chance.energy, 1e-300), slope)
+    heat = _heat(kept**2 * chance.energy, shape[1])
     cooler = replace(start, coefficients=start.coefficients / heat)
-    return replace(cooler, geometry=chosen.geometry, move=kept / heat * move), tuple(told)
+    adapted = replace(cooler, geometry=chosen.geometry, move=kept / heat * move)
+    no_harm = ClassNoHarm(facts.error, rehearsal.error(chance.moves, kept), kept)
+    return ClassStep(adapted, tuple(releases), no_harm)
 
 
 def _is_line(expert: Any) -> bool:

@@ -4,34 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .trees import Array
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-__all__ = ["NoHarm", "Outlook", "Release", "check_level", "draw_releases"]
+__all__ = ["NoHarm", "Outlook", "check_level"]
 
 _PLACES = np.linspace(0.0, 1.0, 401)
 _LEAST_LEVEL, _MOST_LEVEL = 0.01, 0.99
-
-
-@dataclass(frozen=True)
-class Release:
-    """One release of the private step.
-
-    Examples
-    --------
-    >>> Release("level", 0.1, "94% of it is kept").share
-    0.1
-    """
-
-    name: str
-    share: float
-    said: str
 
 
 @dataclass(frozen=True)
@@ -131,36 +113,3 @@ def check_level(level: Any) -> float:
             f"got {level!r}."
         )
     return float(level)
-
-
-def draw_releases(releases: tuple[Release, ...], experts: dict[str, float]) -> Figure:
-    """Weights of the experts, and what each release cost and said.
-
-    Parameters
-    ----------
-    releases : tuple of Release
-    experts : dict
-        Weight of each public expert, by name.
-
-    Examples
-    --------
-    >>> figure = draw_releases((Release("level", 1.0, "94% of it is kept"),), {"linear": 1.0})
-    >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['Public experts', 'Private releases: share of the budget']
-    """
-    from dpadapt.report.figures import blank, plain, set_title
-
-    figure, (left, right) = blank(11, 0.8 + 0.45 * max(len(releases), len(experts)), columns=2)
-    left.barh([plain(each) for each in experts], list(experts.values()), color="#4c78a8")
-    left.invert_yaxis()
-    left.set_xlim(0, 1)
-    set_title(left, "Public experts")
-    names = [each.name for each in releases]
-    right.barh(names, [each.share for each in releases], color="#f58518")
-    for place, each in enumerate(releases):
-        right.text(each.share + 0.02, place, plain(each.said), va="center", fontsize=7)
-    right.invert_yaxis()
-    right.set_xlim(0, 2.5)
-    right.set_xticks([0, 0.5, 1])
-    set_title(right, "Private releases: share of the budget")
-    return figure

@@ -36,9 +36,10 @@ from .queries import CellShares, MeanNumber, MeanVector
 from .regression_errors import CELLS
 from .regression_facts import LEVEL_CLIPS, OCTAVES, RegressionFacts
 from .regression_look_back import LookBack
-from .regression_outlook import NoHarm, Release
+from .regression_outlook import NoHarm
 from .regression_prior import LEVELS, kept, pooled
 from .regression_walk import SQUARE, Ground, walk, walk_rows
+from .releases import Release
 from .trees import Array
 
 __all__ = ["Correction", "Step", "adapt_numbers"]
@@ -118,10 +119,7 @@ class Step:
     @property
     def told(self) -> tuple[str, ...]:
         """The releases, each in a sentence."""
-        return tuple(
-            f"Release {each.name!r} took {each.share:.0%} of the budget: {each.said}."
-            for each in self.releases
-        )
+        return tuple(each.sentence() for each in self.releases)
 
 
 def adapt_numbers(facts: RegressionFacts, session: Session) -> Step:

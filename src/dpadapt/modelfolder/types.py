@@ -47,14 +47,16 @@ ESTIMATORS = frozenset().union(
 
 PARTS = frozenset().union(
     _under("dpadapt.auto.classification_few", "DirectionScores"),
+    _under("dpadapt.auto.classification_noise", "ClassNoHarm"),
     _under("dpadapt.auto.classification_step", "Scores"),
     _under("dpadapt.auto.curves", "Curves Leaves"),
     _under("dpadapt.auto.experts", "Centred Fourier Linear Own Sum Waves"),
     _under("dpadapt.auto.path_features", "PathFeatures"),
     _under("dpadapt.auto.public_model", "PublicModel"),
     _under("dpadapt.auto.reading", "Reader"),
-    _under("dpadapt.auto.regression_outlook", "NoHarm Outlook Release"),
+    _under("dpadapt.auto.regression_outlook", "NoHarm Outlook"),
     _under("dpadapt.auto.regression_step", "Correction"),
+    _under("dpadapt.auto.releases", "Release"),
     _under("dpadapt.auto.trees", "Trees"),
     _under("dpadapt.features.cells", "NumberCells TextCells"),
     _under("dpadapt.features.dates", "DateCells"),
