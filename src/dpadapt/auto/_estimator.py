@@ -23,7 +23,7 @@ from dpadapt.features.roles import number_ids
 from dpadapt.privacy import Private, Session
 
 from .reading import Reader
-from .releases import draw_releases
+from .releases import Step, draw_releases
 from .trees import Array
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ class AutoEstimator(PrivateEstimator):
         """Fit the experts and their stack to public rows."""
 
     @abstractmethod
-    def _step(self, facts: Any, session: Session) -> tuple[Any, tuple[str, ...]]:
-        """Take the private step; return what it found, and what was done in sentences."""
+    def _step(self, facts: Any, session: Session) -> Step:
+        """Take the private step."""
 
     def explain_figure(self) -> Figure:
         """Draw the weights of the experts, and what each release cost and said.
@@ -158,19 +158,21 @@ class AutoEstimator(PrivateEstimator):
             check_units(problem)
         facts = self._facts(problem)
         model = deepcopy(facts.model)  # an expert of somebody's own may keep what it is given
-        found: Any = None
-        told: tuple[str, ...] = (problem.note,)
+        step = Step(None, (), None, (problem.note,))
         if session is not None:
-            found, told = self._step(facts, session)
+            step = self._step(facts, session)
         return {
             "public_model_": model,
-            **self._kept(facts, found),
-            "explain_": (*self._public_sentences(problem, facts), *told),
+            "adapted_": step.adapted,
+            "no_harm_": step.no_harm,
+            "releases_": step.releases,
+            "explain_": (*self._public_sentences(problem, facts), *step.told),
+            **self._more(facts, step),
         }
 
-    def _kept(self, facts: Any, found: Any) -> dict[str, Any]:
-        """Fitted attributes of what the private step found; ``found`` is None without it."""
-        return {"adapted_": found}
+    def _more(self, facts: Any, step: Step) -> dict[str, Any]:
+        """Fitted attributes of one of the estimators alone."""
+        return {}
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
         parts = self._weighed(facts.model)

@@ -19,6 +19,7 @@ from .classification_weights import weights_of_classes
 from .experts import CLASSIFICATION, cross_fit, expert_kinds, fit_expert
 from .folds import class_folds, cluster_folds, group_folds
 from .public_model import PublicModel, class_weights, log_loss
+from .releases import Step
 
 __all__ = ["AutoClassifier"]
 
@@ -198,16 +199,9 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
             return facts.sentences
         return super()._public_sentences(problem, facts)
 
-    def _step(self, facts: Any, session: Session) -> tuple[Any, tuple[str, ...]]:
-        if isinstance(facts, FewFacts):
-            scores, release = adapt_few(facts, session)
-            return (scores, None, (release,)), (release.sentence(),)
-        found = adapt_classes(facts, session)
-        return (found.adapted, found.no_harm, found.releases), found.told
-
-    def _kept(self, facts: Any, found: Any) -> dict[str, Any]:
-        adapted, no_harm, releases = (None, None, ()) if found is None else found
-        return {"adapted_": adapted, "no_harm_": no_harm, "releases_": releases}
+    def _step(self, facts: Any, session: Session) -> Step:
+        few = isinstance(facts, FewFacts)
+        return adapt_few(facts, session) if few else adapt_classes(facts, session)
 
     def _read(self, X: Any, y: Any, private: Any, *, groups: Any = None) -> AutoProblem:
         problem = super()._read(X, y, private, groups=groups)

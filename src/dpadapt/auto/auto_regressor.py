@@ -19,6 +19,7 @@ from .public_model import PublicModel, convex_weights
 from .regression_facts import RegressionFacts
 from .regression_outlook import Outlook, check_level
 from .regression_step import adapt_numbers
+from .releases import Step
 
 __all__ = ["AutoRegressor"]
 
@@ -185,17 +186,9 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         model = PublicModel(experts, weights, low, high, bounds, problem.reader)
         return RegressionFacts(model, X, labels, scores, easy)
 
-    def _step(self, facts: Any, session: Session) -> tuple[Any, tuple[str, ...]]:
-        found = adapt_numbers(facts, session)
-        return found, (*found.told, str(found.no_harm))
+    def _step(self, facts: Any, session: Session) -> Step:
+        return adapt_numbers(facts, session)
 
-    def _kept(self, facts: Any, found: Any) -> dict[str, Any]:
-        usual = Outlook.of(facts.residuals)
-        if found is None:
-            return {"adapted_": None, "outlook_": usual, "no_harm_": None, "releases_": ()}
-        return {
-            "adapted_": found.correction,
-            "outlook_": Outlook(usual.quantiles, found.times, found.no_harm.noise),
-            "no_harm_": found.no_harm,
-            "releases_": found.releases,
-        }
+    def _more(self, facts: Any, step: Step) -> dict[str, Any]:
+        noise = 0.0 if step.no_harm is None else step.no_harm.noise
+        return {"outlook_": Outlook.of(facts.residuals, step.times, noise)}

@@ -22,7 +22,7 @@ from dpadapt.mixing.public_phase import penalised
 from dpadapt.privacy import Session
 
 from .public_model import PublicModel, class_weights
-from .releases import Release
+from .releases import Release, Step
 from .trees import Array
 
 __all__ = ["FEW", "DirectionScores", "FewFacts", "adapt_few", "few_facts"]
@@ -112,8 +112,8 @@ def few_facts(X: Array, codes: Any, names: Any, reader: Any) -> FewFacts:
     return FewFacts(model, public, units, temper)
 
 
-def adapt_few(facts: FewFacts, session: Session) -> tuple[DirectionScores, Release]:
-    """Spend a session on the descent of AdaMix; return scores, and what was done.
+def adapt_few(facts: FewFacts, session: Session) -> Step:
+    """Spend a session on the descent of AdaMix; return what was found.
 
     Examples
     --------
@@ -122,8 +122,8 @@ def adapt_few(facts: FewFacts, session: Session) -> tuple[DirectionScores, Relea
     >>> codes = (X[:, 0] > 0).astype(int)
     >>> facts = few_facts(X, codes, np.array([0, 1]), reader=None)
     >>> with Private(X, codes).open(epsilon=1.0, delta=1e-6) as session:
-    ...     scores, release = adapt_few(facts, session)
-    >>> scores(X).shape, round(session.guarantee.epsilon, 6)
+    ...     found = adapt_few(facts, session)
+    >>> found.adapted(X).shape, round(session.guarantee.epsilon, 6)
     ((40, 2), 1.0)
     """
     units, public, solver = facts.units, facts.public, KnownNoise()
@@ -138,4 +138,6 @@ def adapt_few(facts: FewFacts, session: Session) -> tuple[DirectionScores, Relea
         f"with {len(public)} public rows the private step is that of AdaMix, {steps} noisy steps, "
         f"after which a score has noise of {plan.kappa:.2g}"
     )
-    return DirectionScores(units, facts.temper * weights), Release("descent", 1.0, said)
+    release = Release("descent", 1.0, said)
+    adapted = DirectionScores(units, facts.temper * weights)
+    return Step(adapted, (release,), None, (release.sentence(),))

@@ -32,19 +32,19 @@ from dpadapt.reweighting.known_noise_course import Course, PublicProblem, choose
 from .classification_noise import ClassNoHarm, Rehearsal, centred, coordinates, slopes
 from .classification_prior import Found, chance_of_shift
 from .classification_queries import ErrorRate
-from .curves import Curves, Leaves, first_trees, worth
+from .curves import Curves, Leaves, affordable, first_trees, worth
 from .descent import Looks, descend
 from .experts import Linear
 from .public_model import PublicModel
 from .queries import MeanNumber
-from .releases import Release
+from .releases import Release, Step
 from .trees import Array
 
-__all__ = ["ClassFacts", "ClassStep", "Scores", "adapt_classes"]
+__all__ = ["ClassFacts", "Scores", "adapt_classes"]
 
 _ENERGY = 0.6  # share of the features' public variance on logits
 _BENT = 0.2  # share of it on curves where there are any; the rest is on columns
-_MOST_CURVES, _LEAST_CURVES, _PER_CURVE = 40, 12, 40.0  # one for each 40 of n mu
+_LEAST_CURVES, _PER_CURVE = 12, 40.0  # one for each 40 of n mu
 _LEVEL = 0.4  # constant of the geometry, and share of the guessed shift that is a constant
 _WIDE = (1.0, 1.5)  # further clips; the last one cuts nothing
 _STEADY = 300.0  # n mu at which the guess of the shift has doubled
@@ -175,8 +175,8 @@ class ClassFacts:
         return Scores(logit_scale, column_scale, coefficients, curves=curves)
 
     def _curves(self, precision: float) -> Curves | None:
-        count = min(int(precision / _PER_CURVE), _MOST_CURVES)
-        if self.leaves is None or count < _LEAST_CURVES:
+        count = affordable(precision, _PER_CURVE, least=_LEAST_CURVES)
+        if self.leaves is None or not count:
             return None
         return Curves.of(self.leaves, self.rows, most=count, size=1.0)
 
@@ -217,42 +217,7 @@ class _Problem(PublicProblem):
         return min(_MOST_VARIANCE, self.guess * usual)
 
 
-@dataclass(frozen=True, eq=False)
-class ClassStep:
-    """What the private step found.
-
-    Attributes
-    ----------
-    adapted : Scores
-    releases : tuple of Release
-        What each cost, and what it said.
-    no_harm : ClassNoHarm
-
-    Examples
-    --------
-    >>> step = ClassStep(None, (), ClassNoHarm(error=0.2, after=0.2, kept=0.25))
-    >>> step.told[1]
-    'So the chance of a shift is 25%, and as much of the move is kept.'
-    """
-
-    adapted: Any
-    releases: tuple[Release, ...]
-    no_harm: ClassNoHarm
-
-    @property
-    def told(self) -> tuple[str, ...]:
-        """What was done, in sentences."""
-        error, kept = self.no_harm.error, self.no_harm.kept
-        return (
-            f"On public rows that its experts had not seen, the public model is wrong on "
-            f"{error:.1%}.",
-            *(each.sentence(places=1) for each in self.releases),
-            f"So the chance of a shift is {kept:.0%}, and as much of the move is kept.",
-            str(self.no_harm),
-        )
-
-
-def adapt_classes(facts: ClassFacts, session: Session) -> ClassStep:
+def adapt_classes(facts: ClassFacts, session: Session) -> Step:
     """Spend a session; return what was found.
 
     Examples
@@ -274,7 +239,7 @@ def adapt_classes(facts: ClassFacts, session: Session) -> ClassStep:
     if 2 / (looks.precision * math.sqrt(back)) > _BLIND:
         back = 0.0
     share = 1 - paid - back
-    (rate,), sd = looks.at(ErrorRate(_scored(facts, start), 0, facts.logits.shape[2]), paid)
+    (rate,), sd = looks.at(ErrorRate(_scored(facts), 0, facts.logits.shape[2]), paid)
     wrong = Found(float(rate), sd, facts.error)
     problem = facts.problem(start, looks.precision)
     chosen = choose_course(problem, session.n_rows, math.sqrt(share) / looks.purse.scale)
@@ -316,7 +281,14 @@ def adapt_classes(facts: ClassFacts, session: Session) -> ClassStep:
     cooler = replace(start, coefficients=start.coefficients / heat)
     adapted = replace(cooler, geometry=chosen.geometry, move=kept / heat * move)
     no_harm = ClassNoHarm(facts.error, rehearsal.error(chance.moves, kept), kept)
-    return ClassStep(adapted, tuple(releases), no_harm)
+    told = (
+        f"On public rows that its experts had not seen, the public model is wrong on "
+        f"{facts.error:.1%}.",
+        *(each.sentence(places=1) for each in releases),
+        f"So the chance of a shift is {kept:.0%}, and as much of the move is kept.",
+        str(no_harm),
+    )
+    return Step(adapted, tuple(releases), no_harm, told)
 
 
 def _is_line(expert: Any) -> bool:
@@ -351,13 +323,12 @@ def _cleaning(facts: ClassFacts) -> tuple[Cleaning, Array]:
     return Cleaning(min(_FAR * largest, 1e300), center, classes=classes), center
 
 
-def _scored(facts: ClassFacts, start: Scores) -> Prepared:
+def _scored(facts: ClassFacts) -> Prepared:
     """Private rows as scores of the public model."""
     cleaning, center = _cleaning(facts)
 
     def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
-        rows = facts.model.rows(X + center)
-        return start(rows, facts.model.scores(rows)), y
+        return facts.model.stacked(facts.model.scores(facts.model.rows(X + center))), y
 
     return Prepared(cleaning, prepare, facts.logits.shape[2])
 
@@ -372,7 +343,7 @@ def _prepared(facts: ClassFacts, start: Scores, geometry: Any, shape: tuple[int,
         logits = model.scores(rows)
         out = np.empty((len(X), features + outputs + 1), order="F")
         out[:, :features], out[:, -1] = coordinates(geometry, start.features(rows, logits))
-        out[:, features:-1] = start(rows, logits)
+        out[:, features:-1] = model.stacked(logits)
         return out, y
 
     return Prepared(cleaning, prepare, features + outputs + 1)

@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .experts import Waves
+from .experts import Waves, column_units
 from .trees import Array, Trees
 
-__all__ = ["Curves", "Leaves", "curve_waves", "first_trees", "worth"]
+__all__ = ["Curves", "Leaves", "affordable", "curve_waves", "first_trees", "worth"]
 
 _RATIO, _SEED = 0.5, 11  # width of the waves
 _LEAVES = 310  # about as many are taken, from the first rounds; ten of regression
 _GAIN = 0.05  # of the line's error: what an expert must gain for its curves to be used
+_MOST = 40  # curves
 _REACH = 3.0  # standard deviations that a curve is cut at
 _ROWS = 2  # public rows for each column, at least: with fewer, a line goes through any cells
 _LEAST_SPREAD = 1e-3  # of a part, before it is scaled; cells are cosines or 0 and 1
@@ -47,6 +48,10 @@ class Leaves:
 
     trees: Trees
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.trees, Trees):
+            raise ValueError("leaves must be those of trees.")
+
     @classmethod
     def of(cls, trees: Trees) -> Leaves:
         """Leaves of the first rounds."""
@@ -57,10 +62,6 @@ class Leaves:
     def places(self) -> NDArray[np.int64]:
         """Nodes that are leaves: they lead to themselves."""
         return np.flatnonzero(self.trees.left == np.arange(len(self.trees.left)))
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.trees, Trees):
-            raise ValueError("leaves must be those of trees.")
 
     def __call__(self, X: Array) -> Array:
         """Of shape (n, leaves)."""
@@ -127,8 +128,7 @@ class Curves:
         """
         if len(X) < _ROWS * (X.shape[1] + 1):
             return None
-        center, spread = X.mean(axis=0), X.std(axis=0)
-        scale = np.where(spread <= 1e-12 * (np.abs(center) + 1e-300), 1.0, spread)
+        center, scale, _ = column_units(X)
         rows, features = _with_one((X - center) / scale), cells(X)
         line = np.asarray(np.linalg.lstsq(rows, features, rcond=None)[0], dtype=np.float64)
         rest = features - rows @ line
@@ -164,6 +164,18 @@ class Curves:
 
 def _with_one(rows: Array) -> Array:
     return np.column_stack([rows, np.ones(len(rows))])
+
+
+def affordable(precision: float, per: float, *, least: int) -> int:
+    """Curves that n mu pays for: one for each ``per`` of it, 40 at most; none if they are few.
+
+    Examples
+    --------
+    >>> [affordable(precision, 20.0, least=4) for precision in (79.0, 80.0, 1e9)]
+    [0, 4, 40]
+    """
+    count = min(int(precision / per), _MOST)
+    return count if count >= least else 0
 
 
 def curve_waves(X: Array) -> Waves:

@@ -40,6 +40,7 @@ __all__ = [
     "Own",
     "Sum",
     "Waves",
+    "column_units",
     "cross_fit",
     "expert_kinds",
     "fit_expert",
@@ -74,6 +75,19 @@ class Linear:
         return np.asarray(X @ self.coef + self.intercept)
 
 
+def column_units(X: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Means and standard deviations of columns, 1 for a constant one; which ones are constant.
+
+    Examples
+    --------
+    >>> column_units(np.array([[1.0, 7.0], [3.0, 7.0]]))
+    (array([2., 7.]), array([1., 1.]), array([False,  True]))
+    """
+    center, spread = X.mean(axis=0), X.std(axis=0)
+    constant = spread <= 1e-12 * (np.abs(center) + 1e-300)
+    return center, np.where(constant, 1.0, spread), constant
+
+
 @dataclass(frozen=True, eq=False)
 class Waves:
     """Random Fourier features of standardised columns: cosines of random width and phase.
@@ -94,9 +108,7 @@ class Waves:
     def of(cls, X: Array, *, ratio: float, seed: int) -> Waves:
         """Features whose width is ``ratio`` times the median distance of public rows."""
         rng = np.random.default_rng(seed)
-        center, scale = X.mean(axis=0), X.std(axis=0)
-        constant = scale <= 1e-12 * (np.abs(center) + 1e-300)
-        scale = np.where(constant, 1.0, scale)
+        center, scale, constant = column_units(X)
         some = (X[rng.permutation(len(X))[:_PAIRS]] - center) / scale
         squares = (some**2).sum(axis=1)
         apart = np.sqrt(np.maximum(squares[:, None] + squares - 2 * some @ some.T, 0.0))

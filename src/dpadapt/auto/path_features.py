@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .curves import Curves
+from .experts import column_units
 from .trees import Array
 
 __all__ = ["PathFeatures", "Whitening", "differences"]
@@ -55,14 +56,12 @@ class PathFeatures:
     @classmethod
     def of(cls, X: Array, scores: Array, y: Array, *, cells: Any, count: int) -> PathFeatures:
         """Features of public rows with (cross-fitted) scores, and ``count`` curves of cells."""
-        center, spread = X.mean(axis=0), X.std(axis=0)
-        varying = spread > 1e-12 * np.abs(center)
-        known = spread[varying]
-        scale = np.ones(X.shape[1])
-        if known.size and known.max() > _SPREAD * known.min():
-            scale = np.where(varying, spread, 1.0)
-        size = float(np.sqrt(np.mean((known / scale[varying]) ** 2))) if known.size else 1.0
-        scale[~varying] = _FAR
+        _, spread, constant = column_units(X)
+        known = spread[~constant]
+        wide = known.size and known.max() > _SPREAD * known.min()
+        scale = spread if wide else np.ones(X.shape[1])
+        size = float(np.sqrt(np.mean((known / scale[~constant]) ** 2))) if known.size else 1.0
+        scale[constant] = _FAR
         label = float(y.mean())
         apart = differences(scores, label)[:, :-1].std(axis=0)
         least = 1e-6 * (float(y.std()) or 1.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpadapt.privacy import Cleaning
 
-from .curves import Leaves, curve_waves, first_trees, worth
+from .curves import Leaves, affordable, curve_waves, first_trees, worth
 from .experts import Fourier, Linear, Sum, Waves
 from .path_features import PathFeatures
 from .public_model import PublicModel
@@ -23,7 +23,7 @@ OCTAVES = (-3.0, 4.0)
 
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 _LEAST_ERROR = 1e-3  # in units of the labels' spread
-_MOST_CURVES, _LEAST_CURVES = 40, 4
+_LEAST_CURVES = 4
 _PER_WAVE, _PER_LEAF = 20.0, 40.0  # of n mu
 LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the looks at the level, in mean errors
 
@@ -139,8 +139,7 @@ class RegressionFacts:
     def features(self, precision: float) -> PathFeatures:
         """Coordinates of the path, with as many curves as n mu pays for."""
         per = _PER_WAVE if isinstance(self.cells, Waves) else _PER_LEAF
-        count = min(int(precision / per), _MOST_CURVES)
-        count = 0 if self.cells is None or count < _LEAST_CURVES else count
+        count = 0 if self.cells is None else affordable(precision, per, least=_LEAST_CURVES)
         return PathFeatures.of(self.rows, self.scores, self.y, cells=self.cells, count=count)
 
     @cached_property

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -39,10 +38,10 @@ from .regression_look_back import LookBack
 from .regression_outlook import NoHarm
 from .regression_prior import LEVELS, kept, pooled
 from .regression_walk import SQUARE, Ground, walk, walk_rows
-from .releases import Release
+from .releases import Release, Step
 from .trees import Array
 
-__all__ = ["Correction", "Step", "adapt_numbers"]
+__all__ = ["Correction", "adapt_numbers"]
 
 _FIRST, _LEAST_FIRST, _MOST_FIRST = 45.0, 0.05, 0.8  # (45 / n mu)^2; above the last one, all
 _LOOKS = {"errors": 0.15, "mean": 0.40, "stack": 0.45}  # parts of that
@@ -90,36 +89,6 @@ class Correction:
         """What is added, of shape (n,)."""
         moved = differences(scores, self.features.label) @ self.on_scores
         return np.asarray(self.constant + moved + self.features(rows, scores) @ self.on_features)
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """What the private step found.
-
-    Attributes
-    ----------
-    correction : Correction
-    releases : tuple of Release
-        What each cost, and what it said.
-    times : float
-        Size of private errors in public ones.
-    no_harm : NoHarm
-
-    Examples
-    --------
-    >>> Step(None, (Release("move", 0.1, "all of it is kept"),), 1.0, NoHarm(1.0, 0.0, 0.0)).told
-    ("Release 'move' took 10% of the budget: all of it is kept.",)
-    """
-
-    correction: Any
-    releases: tuple[Release, ...]
-    times: float
-    no_harm: NoHarm
-
-    @property
-    def told(self) -> tuple[str, ...]:
-        """The releases, each in a sentence."""
-        return tuple(each.sentence() for each in self.releases)
 
 
 def adapt_numbers(facts: RegressionFacts, session: Session) -> Step:
@@ -368,7 +337,8 @@ class _Step:
         error = max(self.before, self.gain)  # nothing takes off more than there is
         no_harm = NoHarm(error, self.gain, self.noise)
         correction = Correction(constant, self.on_scores, self.features, on_features)
-        return Step(correction, tuple(self.releases), times, no_harm)
+        told = (*(each.sentence() for each in self.releases), str(no_harm))
+        return Step(correction, tuple(self.releases), no_harm, told, times)
 
     def tell(self, name: str, said: str) -> None:
         self.releases.append(Release(name, self.shares[name], said))

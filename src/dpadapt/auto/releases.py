@@ -1,15 +1,15 @@
-"""What a private step released, for people: names, shares of the budget, findings; a picture."""
+"""What a private step found and released, for people too: names, shares, findings, a picture."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Release", "draw_releases"]
+__all__ = ["Release", "Step", "draw_releases"]
 
 _WIDE = 40  # letters of a line beside a bar
 
@@ -31,6 +31,36 @@ class Release:
     def sentence(self, places: int = 0) -> str:
         """The release in a sentence, its share with as many decimals."""
         return f"Release {self.name!r} took {self.share:.{places}%} of the budget: {self.said}."
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What the private step found.
+
+    Attributes
+    ----------
+    adapted : Correction, Scores, DirectionScores or None
+        What stands beside, or in place of, the public model; None without private rows.
+    releases : tuple of Release
+        What each cost, and what it said.
+    no_harm : NoHarm, ClassNoHarm or None
+        What it costs if there was no shift.
+    told : tuple of str
+        What was done, in sentences.
+    times : float
+        For numbers: size of private errors in public ones.
+
+    Examples
+    --------
+    >>> Step(None, (), None, ("Nothing was read.",)).times
+    1.0
+    """
+
+    adapted: Any
+    releases: tuple[Release, ...]
+    no_harm: Any
+    told: tuple[str, ...]
+    times: float = 1.0
 
 
 def draw_releases(releases: tuple[Release, ...], experts: dict[str, float]) -> Figure:
