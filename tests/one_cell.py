@@ -13,12 +13,15 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
 
 from dpadapt import Private
 from dpadapt.privacy import Cleaning
+from dpadapt.privacy.rows import views
+from dpadapt.privacy.rows.foreign import apply
 
 PLACE = 3  # of the odd cell
 NAMES = ["a", "b", "c"]
@@ -177,3 +180,16 @@ def same_bits(one: Any, two: Any) -> bool:
     keep = np.arange(len(one)) != PLACE
     one, two = np.ascontiguousarray(one[keep]), np.ascontiguousarray(two[keep])
     return one.shape == two.shape and one.tobytes() == two.tobytes()
+
+
+def tables_seen(private: Private) -> list[Any]:
+    """Tables from which a transformer that is not ours is given one row after the other."""
+    seen = []
+
+    def tapped(function: Any, tables: Any, *rest: Any) -> Any:
+        seen.append(tables[0].copy())
+        return apply(function, tables, *rest)
+
+    with mock.patch.object(views, "apply", tapped):
+        cleaned(private.map(lambda rows: np.zeros((rows.shape[0], 1)), 1))
+    return seen

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from dpadapt import AdaptationPipeline, Private, ReweightingClassifier, Schema
 from dpadapt.features import FeatureExtractor, SentenceFeatures, TorchFeatures
 from dpadapt.mixing import AdaMixClassifier
+from dpadapt.privacy import Cleaning, Rows
 from dpadapt.testing.hostile import SECRET_TEXT, SENTINEL
 from dpadapt.testing.search import Secrets
 from dpadapt.testing.speech import everything_said
@@ -193,7 +194,7 @@ def test_encoders_that_cannot_be_used_are_refused(model, error, match, texts):
 @every_classifier
 def test_texts_end_to_end(kind):
     X, y = reviews(200, 0)
-    T, z = reviews(3000, 1)
+    T, z = reviews(300, 1)
     model = AdaptationPipeline([("embed", SentenceFeatures(Encoder()))], classifier(kind))
     model.fit(X, y, private=Private(T, z))
     assert model.score(*reviews(500, 2)) > 0.75
@@ -213,7 +214,7 @@ def test_texts_end_to_end(kind):
 
 def test_texts_from_parquet(tmp_path):
     X, y = reviews(100, 0)
-    T, z = reviews(400, 1)
+    T, z = reviews(100, 1)
     T.assign(label=z).to_parquet(tmp_path / "private.parquet")
     models = [
         AdaptationPipeline([("embed", SentenceFeatures(Encoder()))], classifier()).fit(
@@ -232,7 +233,7 @@ def test_texts_from_parquet(tmp_path):
 @pytest.mark.parametrize("bad", [f"{SECRET_TEXT} in a text", None, [7]])
 def test_private_texts_that_fail_are_missing_and_nothing_is_said(bad):
     X, y = reviews(100, 0)
-    T, z = reviews(300, 1)
+    T, z = reviews(100, 1)
     T = T.astype(object)
     T.at[5, "text"] = bad
     model = AdaptationPipeline([("embed", SentenceFeatures(Strict(), batch_size=64))], classifier())
@@ -249,7 +250,7 @@ def test_private_texts_that_fail_are_missing_and_nothing_is_said(bad):
 
 def test_texts_beside_numbers_in_a_column_transformer():
     X, y = reviews(200, 0)
-    T, z = reviews(800, 1)
+    T, z = reviews(200, 1)
     add = {"words": lambda frame: frame["text"].str.split().str.len()}
     encode = make_column_transformer(
         (SentenceFeatures(Encoder()), ["text"]), (StandardScaler(), ["words"])
@@ -424,14 +425,15 @@ def test_modules_that_return_something_else_are_refused(torch):
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5, 16, 17, 40, 255, 256, 257])
 def test_features_do_not_depend_on_how_many_items_there_are(torch, n):
-    """Without filled batches, products of 1, 2 or 3 rows are rounded in another way."""
+    """Without filled batches, products of 2 or 3 rows are rounded in another way, as of 1 are."""
     rng = np.random.default_rng(0)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         module = torch.nn.Sequential(torch.nn.Linear(700, 64), torch.nn.Tanh())
     X = rng.normal(size=(300, 700))
     extractor = TorchFeatures(module).fit(X)
-    np.testing.assert_allclose(extractor.extract(X[:n]), extractor.extract(X)[:n], rtol=1e-6)
+    near = 1e-6 if n > 1 else 1e-5  # a single item, as private ones are, is not filled up
+    np.testing.assert_allclose(extractor.extract(X[:n]), extractor.extract(X)[:n], rtol=near)
     alone = TorchFeatures(module, batch_size=1).fit(X)
     np.testing.assert_array_equal(alone.extract(X[:n][::-1]), alone.extract(X)[:n][::-1])
 
@@ -450,7 +452,7 @@ def test_batches_are_filled_up(torch, batch_size, multiple):
 
     extractor = TorchFeatures(Watching(), batch_size=batch_size).fit(np.ones((3, 2)))
     sizes.clear()
-    for n in (1, 5, 21, 300):
+    for n in (5, 21, 300):
         np.testing.assert_array_equal(extractor.extract(np.ones((n, 2))), 1.0)
     assert {size % multiple for size in sizes} == {0}
 
@@ -545,8 +547,8 @@ def pipeline(torch, kind=ReweightingClassifier, **options):
 @every_classifier
 def test_images_end_to_end(torch, kind):
     X, y = images(60)
-    T, z = images(2000, seed=1)
-    X, T = X.reshape(60, -1), T.reshape(2000, -1)
+    T, z = images(300, seed=1)
+    X, T = X.reshape(60, -1), T.reshape(300, -1)
     model = pipeline(torch, kind).fit(X, y, private=Private(T, z))
     new, truth = images(500, seed=2)
     assert model.score(new.reshape(500, -1), truth) > 0.8
@@ -565,7 +567,7 @@ def test_images_end_to_end(torch, kind):
 def test_few_public_images_pass_the_check_of_the_pipeline(torch, m):
     X, y = images(m)
     y[:2] = 0, 1
-    model = pipeline(torch).fit(X.reshape(m, -1), y, private=Private(*_flat(images(100, seed=1))))
+    model = pipeline(torch).fit(X.reshape(m, -1), y, private=Private(*_flat(images(40, seed=1))))
     assert model.predict(X.reshape(m, -1)).shape == (m,)
 
 
@@ -575,7 +577,7 @@ def _flat(pair):
 
 def test_private_images_that_fail_are_missing_and_nothing_is_said(torch):
     X, y = _flat(images(60))
-    T, z = _flat(images(300, seed=1))
+    T, z = _flat(images(60, seed=1))
 
     T[7], T[8], T[9] = SENTINEL, np.nan, np.inf
     with everything_said() as said, taped() as tape:
@@ -594,7 +596,7 @@ def test_private_images_that_fail_are_missing_and_nothing_is_said(torch):
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
 def test_features_that_are_not_finite_are_what_cleaning_makes_of_them(torch, value):
     X, y = _flat(images(60))
-    T, z = _flat(images(300, seed=1))
+    T, z = _flat(images(60, seed=1))
     T[7] = value
     with taped() as tape:
         model = pipeline(torch).fit(X, y, private=Private(T, z))
@@ -634,3 +636,61 @@ def test_torch_features_can_be_cloned_and_pickled(torch):
     frame = pd.DataFrame(X).add_prefix("p")
     named = clone(copied).set_output(transform="pandas").fit(frame).transform(frame)
     assert named.shape == (30, 16)
+
+
+# Private items come one by one ------------------------------------------------------------------
+
+
+def buffered(torch):
+    class Remembers(torch.nn.Module):
+        """Adds the mean of what it has seen, and keeps the last batch."""
+
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.zeros(3))
+            self.linear = torch.nn.Linear(3, 2)
+
+        def forward(self, X):
+            self.last = X
+            self.seen += X.mean(dim=0)
+            return self.linear(X + self.seen)
+
+    return Remembers()
+
+
+def quantised(torch):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
+    return torch.ao.quantization.quantize_dynamic(module, {torch.nn.Linear}, dtype=torch.qint8)
+
+
+def batch_statistics(torch):
+    class Centred(torch.nn.Module):
+        def forward(self, X):
+            return X - X.mean(dim=0)
+
+    return Centred()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("made", [buffered, quantised, batch_statistics])
+def test_no_module_lets_an_item_touch_another(made):
+    torch = pytest.importorskip("torch")
+    extractor = TorchFeatures(made(torch))
+    extractor.module_, extractor.item_shape_ = extractor.module.eval(), (3,)
+    extractor._precision, extractor._n_features_out = torch.float32, 3
+    if made is not batch_statistics:
+        extractor._n_features_out = 2  # as a probe on items of one range would have let it
+    items = np.random.default_rng(0).normal(size=(40, 3))
+    odd = items.copy()
+    odd[7] = 1e4
+    rest = np.arange(40) != 7
+    found = []
+    for rows in (items, odd):
+        private = Private(rows).map(extractor.extract, n_columns=extractor.n_features)
+        with private.open(epsilon=1.0, delta=1e-6) as session:
+            found.append(session.hide(Rows(Cleaning(1e9)))._value)
+    assert found[0][rest].tobytes() == found[1][rest].tobytes()
+    assert not hasattr(extractor.module_, "last")  # nothing of a row stays
+    together = [extractor.extract(rows)[rest] for rows in (items, odd)]
+    assert together[0].tobytes() != together[1].tobytes()  # the test has power

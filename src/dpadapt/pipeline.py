@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -14,10 +13,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from dpadapt._checks import check_private, check_width
 from dpadapt.privacy import Guarantee, Private, Schema
+from dpadapt.privacy.rows.foreign import apply
+from dpadapt.privacy.rows.row_wise import row_wise
 
 __all__ = ["AdaptationPipeline"]
 
-_PROBE_ROWS = 64  # public rows on which a transformer must prove that it treats rows one by one
+_PROBE_ROWS = 64  # public rows that go through a transformer one by one, as private rows do
+_NEAR = 1e-4  # of the largest feature: far above rounding, far below what a mean of the others does
 _NO_STEP = (None, "passthrough")  # what scikit-learn takes for a transformer that does nothing
 
 
@@ -40,10 +42,15 @@ class AdaptationPipeline(BaseEstimator):
     as missing. They see private cells one by one in the types of the public columns, whatever the
     types of the private table are (:class:`~dpadapt.Schema`).
 
+    Scalers, encoders, simple imputers, polynomials and projections of scikit-learn see whole blocks
+    of private rows. Any other transformer sees **one private row at a time**, about a millisecond
+    each, so that what it makes of a row cannot depend on who else is there (``verbose=1`` of the
+    estimator shows how far it is).
+
     Parameters
     ----------
     steps : list of (str, transformer)
-        As in :class:`sklearn.pipeline.Pipeline`. Each must treat every row on its own.
+        As in :class:`sklearn.pipeline.Pipeline`. Each must give a row what it gives it alone.
     estimator : estimator
         One of this library, taking ``private`` in ``fit``.
 
@@ -100,9 +107,11 @@ class AdaptationPipeline(BaseEstimator):
         self._check_steps()
         transformer = Pipeline([(name, clone(step, safe=False)) for name, step in self.steps])
         transformer.fit(X, y)
-        probe = _Probe(X)  # now: a transformer may write into what it is given
+        known = row_wise(transformer.transform)
+        probe = None if known else _Probe(X)  # now: it may write into what it is given
         public = _dense(transformer.transform(X))
-        probe.check(transformer, public)
+        if probe is not None:
+            probe.check(transformer, public)
         if private is not None:
             private = _mapped(transformer, X, private, public.shape[1])
         estimator = clone(self.estimator).fit(public, y, private=private, **others)
@@ -243,10 +252,9 @@ def _mapped(transformer: Pipeline, X: Any, private: Any, width: int) -> Private:
     named = hasattr(X, "iloc")
     if not (named and private.columns is not None):
         check_width(private, _table(X).shape[1])
-    own = deepcopy(transformer)  # one that remembers what it transforms must not stay in the model
     if not named and hasattr(X, "toarray"):
-        return private.map(own.transform, width)  # sparse rows are numbers
-    return private.read(Schema.of(X)).map(own.transform, width)
+        return private.map(transformer.transform, width)  # sparse rows are numbers
+    return private.read(Schema.of(X)).map(transformer.transform, width)
 
 
 def _names_out(transformer: Pipeline, width: int) -> Any:
@@ -277,7 +285,7 @@ def _dense(X: Any) -> Any:
 
 
 class _Probe:
-    """Some public rows in another order, with other rows around them, also where there are few."""
+    """Some public rows, also where there are few."""
 
     def __init__(self, X: Any) -> None:
         rows = _table(X)
@@ -287,16 +295,18 @@ class _Probe:
         self.rows = rows.iloc[self.picked] if hasattr(rows, "iloc") else rows[self.picked]
 
     def check(self, transformer: Pipeline, whole: Any) -> None:
-        """Refuse a transformer whose answer for a row depends on the other rows it is given."""
-        alone = _dense(transformer.transform(self.rows))
-        row_wise = len(whole) == self.n_rows and len(alone) == len(self.picked)
-        if not (row_wise and _same(alone, whole[self.picked])):
+        """Refuse a transformer that gives a row other values when it is alone, as private ones."""
+        finish = lambda found, rows: (_dense(found).astype(np.float64),)  # noqa: E731
+        alone, failed = apply(transformer.transform, (self.rows,), len(self.picked), finish)
+        fits = alone is not None and len(whole) == self.n_rows and not failed.any()
+        if alone is None or not (fits and _same(alone[0], whole[self.picked])):
             raise ValueError(
-                "steps: the transformers give a row other values when it comes with other rows; "
-                "private rows need a map that treats every row on its own."
+                "steps: the transformers give a row other values when it comes with other rows, or "
+                "fail on a row that is alone; private rows come one by one."
             )
 
 
 def _same(one: Any, two: Any) -> bool:
-    one, two = np.asarray(one, dtype=np.float64), np.asarray(two, dtype=np.float64)
-    return one.shape == two.shape and np.allclose(one, two, rtol=1e-6, atol=1e-9, equal_nan=True)
+    two = np.asarray(two, dtype=np.float64)
+    near = _NEAR * np.abs(two[np.isfinite(two)]).max(initial=0.0)
+    return one.shape == two.shape and np.allclose(one, two, rtol=0.0, atol=near, equal_nan=True)

@@ -13,7 +13,14 @@ import pytest
 from scipy import integrate, stats
 
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
-from dpadapt.privacy.mechanisms.ball_sampler import _PROPOSALS, _Envelope, draw, height
+from dpadapt.privacy.mechanisms.ball_sampler import (
+    _PROPOSALS,
+    _decay,
+    _Envelope,
+    _fine,
+    draw,
+    height,
+)
 
 ALPHA = 1e-6
 DRAWS = 5_000
@@ -72,7 +79,7 @@ def test_law_across_the_direction(a, d):
     assert abs(second - 1) < 5.5 * spread + 1e-9
 
 
-@pytest.mark.parametrize("d", [1, 2, 5])
+@pytest.mark.parametrize("d", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
 def test_without_a_direction_the_law_is_uniform(d):
     source = SeededNoise(1)
     z = np.stack([draw(source.uniform, np.zeros(d), 1.0) for _ in range(DRAWS)])
@@ -86,8 +93,7 @@ def test_without_a_direction_the_law_is_uniform(d):
 @pytest.mark.parametrize(("a", "d"), [*CASES[:2], *CASES[3:], (1e-9, 4), (1e8, 4), (0.0, 1000)])
 def test_the_envelope_is_above_and_near(a, d):
     envelope = _Envelope.of(a, (d - 1) / 2)
-    uniform = np.random.default_rng(0).random(100_000)
-    q, above = envelope.propose(uniform)
+    q, above = envelope.propose(*np.random.default_rng(0).random((2, 100_000)))
     gap = above - envelope.log_density(q)
     assert gap.min() > -1e-9
     assert np.exp(-gap).mean() > 0.8  # accepted
@@ -109,9 +115,10 @@ def test_any_length_of_the_direction_gives_a_point_of_the_ball(length, d):
 
 
 def test_rejected_proposals_end_at_the_mode():
-    q = height(np.full(4, 0.5), np.full(4, 1.0 - 1e-16), a=20.0, d=10)
+    half = np.full(4, 0.5)
+    q = height(half, half, np.full(4, 1.0 - 1e-16), a=20.0, d=10)
     assert 0 < q < 1
-    nowhere = height(np.array([1 - 1e-9]), np.array([1 - 1e-12]), a=20.0, d=10)
+    nowhere = height(np.array([1 - 1e-9]), np.array([1e-9]), np.array([1 - 1e-12]), a=20.0, d=10)
     assert nowhere == pytest.approx(_Envelope.of(20.0, 4.5).mode)
 
 
@@ -125,7 +132,70 @@ def test_the_number_of_draws_does_not_depend_on_the_direction(source):
             return source.uniform(size)
 
         draw(uniform, v, 1.0)
-        assert sizes == [2 + 2 * _PROPOSALS + 7]
+        assert sizes == [3 + 4 * _PROPOSALS + 7]
+
+
+# Tails: no comb that is wider than the grid -------------------------------------------------------
+
+GRID = 2.0**-32
+COARSE = 2.0**-53 * np.arange(2000)  # the last uniform numbers, which a tail is drawn from
+
+
+def widest_gap(points: np.ndarray) -> float:
+    return float(np.diff(np.sort(points)).max())
+
+
+@pytest.mark.parametrize("a", [1.0, 50.0, 1e4])
+def test_a_tail_is_no_comb(a):
+    """Between the points of two neighbouring numbers of 53 bits there are all others."""
+    low = np.linspace(0, 1, 50_000, endpoint=False)
+    for high in 2.0**-53 * np.array([1, 2, 7, 1000]):
+        assert widest_gap(_decay(_fine(high, low), a)) <= max(GRID, 1e-4 / a)
+    steps = 2.0**-20 * np.arange(1000)
+    assert widest_gap(_decay(_fine(2.0**-53, steps), a)) < 2e-6 / a, "as fine as its numbers are"
+    ends = _decay(_fine(COARSE, 1 - 2.0**-53), a)[:-1] - _decay(_fine(COARSE, 0.0), a)[1:]
+    assert np.abs(ends).max() < GRID, "and so on from one to the next"
+    if a > 1:
+        assert widest_gap(_decay(COARSE[1:], a)) > GRID, "53 bits would be a comb"
+
+
+@pytest.mark.parametrize("a", [1e-15, 1e-6, 0.3, 0.7, 2.0, 50.0, 1e6])
+def test_the_law_of_a_piece_holds_in_its_tail(a):
+    """The mass beyond each point is the number that it was drawn from, to the last digits."""
+    left = np.concatenate([np.geomspace(1e-30, 0.5, 200), 1 - np.geomspace(1e-15, 0.5, 200)])
+    points = _decay(left, a)
+    before = (1 - left) * -math.expm1(-a)
+    found = -np.expm1(-a * points)
+    np.testing.assert_allclose(found, before, rtol=1e-12, atol=1e-15)
+    floor = math.exp(-a)
+    if a > 0.5:
+        beyond = (np.exp(-a * points) - floor) / -math.expm1(-a)
+        inside = left > 1e-3 * floor
+        np.testing.assert_allclose(beyond[inside], left[inside], rtol=1e-9, atol=1e-12 * floor)
+
+
+@pytest.mark.parametrize(("a", "d"), [(500.0, 50), (40.0, 2), (3.0, 2)])
+def test_no_piece_of_the_envelope_is_a_comb(a, d):
+    envelope = _Envelope.of(a, (d - 1) / 2)
+    low = np.linspace(0, 1, 50_000, endpoint=False)
+    for piece in (0.0, 1 - 2.0**-53):  # the two exponential ones
+        for high in 2.0**-53 * np.array([1, 50]):
+            q, _ = envelope.propose(np.full(len(low), piece), _fine(high, low))
+            assert widest_gap(q) < 1e-4 / a
+    inner = _fine(2.0**-53, low) ** (1 / (d - 1))
+    assert widest_gap(inner) < 1e-4
+
+
+def test_a_draw_uses_the_fine_digits():
+    """In one dimension: with all numbers of 53 bits the same, the point still moves."""
+
+    def point(low: float) -> float:
+        given = np.full(3 + 4 * _PROPOSALS + 1, 2.0**-53)
+        given[-_PROPOSALS:] = low
+        return float(draw(lambda size: given[:size], np.array([50.0]), 1.0)[0])
+
+    found = [point(low) for low in np.linspace(0, 1, 2000, endpoint=False)]
+    assert len({*found}) == 2000
 
 
 # Privacy: the densities of two neighbours, exactly ------------------------------------------------

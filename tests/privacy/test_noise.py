@@ -67,6 +67,21 @@ def test_parent_and_forked_children_never_share_noise(kind, used_before):
 
 
 @needs_fork
+def test_a_child_with_the_number_of_its_parent_draws_a_key_of_its_own(monkeypatch):
+    """Numbers of processes are used again: a grandchild may have that of its grandparent."""
+    source, number = SecureNoise(), os.getpid()
+    source.uniform(1)
+
+    def draw() -> np.ndarray:
+        monkeypatch.setattr(os, "getpid", lambda: number)
+        return source.uniform(20)
+
+    child = in_a_forked_child(draw)
+    assert child.size == 20
+    assert not np.isin(child, source.uniform(20)).any()
+
+
+@needs_fork
 def test_a_source_that_ignores_forks_would_be_caught():
     source = SeededNoise(0)
     child = in_a_forked_child(lambda: source.add_gaussian(np.zeros(20), 1.0))

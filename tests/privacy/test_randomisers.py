@@ -10,7 +10,12 @@ import pytest
 from scipy.stats import binomtest, norm
 
 from dpadapt.privacy.core.noise import NoiseSource, SecureNoise, SeededNoise
-from dpadapt.privacy.local.randomisers import BallResponse, BinaryResponse, GaussianResponse
+from dpadapt.privacy.local.randomisers import (
+    BallResponse,
+    BinaryResponse,
+    GaussianResponse,
+    _ball,
+)
 
 EPSILONS = [1e-6, 0.01, 0.5, 1.0, 3.0, 10.0, 36.0, 50.0, 1e4]
 
@@ -277,6 +282,23 @@ def test_odd_vectors_never_raise():
     with np.errstate(all="raise"):
         sent = response.respond(SeededNoise(0), odd)
     assert np.linalg.norm(sent, axis=1) == pytest.approx(np.full(5, response.norm))
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, -np.inf, 1e300, 1.7e308, 1e-320])
+def test_an_odd_vector_changes_no_bit_of_others(odd):
+    rng = np.random.default_rng(0)
+    for width in (1, 2, 7, 40):
+        rows = rng.normal(size=(300, width)) * rng.choice([0.1, 1.0, 1e150], size=(300, 1))
+        plain, lengths = _ball(rows)
+        changed = rows.copy()
+        changed[5, -1] = odd
+        found, others = _ball(changed)
+        kept = np.arange(300) != 5
+        assert found[kept].tobytes() == plain[kept].tobytes()
+        assert others[kept].tobytes() == lengths[kept].tobytes()
+        assert np.isfinite(found).all()
+        assert ((others >= 0) & (others <= 1)).all()
+        assert np.array_equal(changed[kept], rows[kept]), "what is given stays as it is"
 
 
 def test_a_huge_vector_counts_as_its_direction():

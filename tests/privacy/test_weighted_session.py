@@ -89,9 +89,10 @@ def one_pass(X, y, directions, density, query, rate=0.7):
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_update_rule(keep):
+def test_update_rule(keep, monkeypatch):
+    monkeypatch.setattr("dpadapt.privacy.rows.sources.BLOCK_ROWS", 1000)  # several blocks
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(40_000, 2))
+    X = rng.normal(size=(2500, 2))
     with session_of(X) as session:
         weights = RowWeights(session)
         reweigh(weights, lambda Z, y: Z[:, 0] ** 2, UNIT, 0.3, keep=keep)
@@ -102,17 +103,18 @@ def test_update_rule(keep):
         assert weights.rate_spent == pytest.approx(0.4)
 
 
-def test_a_changed_row_changes_its_own_weight_only_bit_for_bit():
+def test_a_changed_row_changes_its_own_weight_only_bit_for_bit(monkeypatch):
+    monkeypatch.setattr("dpadapt.privacy.rows.sources.BLOCK_ROWS", 1000)  # several blocks
     rng = np.random.default_rng(1)
-    X = rng.normal(size=(20_000, 3))
+    X = rng.normal(size=(2500, 3))
     directions = rng.normal(size=(5, 3))
     other = X.copy()
-    other[12_345] = [np.nan, 1e300, -7.0]
+    other[1234] = [np.nan, 1e300, -7.0]
     one = one_pass(X, None, directions, 0.2, Sum())[1]
     two = one_pass(other, None, directions, 0.2, Sum())[1]
-    same = np.delete(one, 12_345) == np.delete(two, 12_345)
+    same = np.delete(one, 1234) == np.delete(two, 1234)
     assert same.all()
-    assert one[12_345] != two[12_345]
+    assert one[1234] != two[1234]
 
 
 def test_what_was_computed_from_older_weights_is_not_used_again():
@@ -393,6 +395,17 @@ def test_a_learner_that_fails_tells_nothing():
     assert "4711" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
+
+
+def test_the_name_of_an_error_that_was_made_up_is_not_told():
+    session, weights, grant = drawn_session()
+
+    def learner(sample):
+        raise type("Row17Holds4711", (ValueError,), {})
+
+    with pytest.raises(PrivacyError, match="the learner failed; the reason is withheld") as caught:
+        learn(session, grant, weights, 0.5, 30, learner)
+    assert "4711" not in str(caught.value)
 
 
 def test_whether_a_learner_failed_after_it_spent_too_much_is_not_told():

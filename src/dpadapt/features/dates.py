@@ -197,7 +197,7 @@ def _written(cell: Any) -> str:
 
 
 def _is_missing(cell: Any) -> bool:
-    return cell is None or cell != cell or str(cell).strip() in ("", "NaT", "nan", "None", "<NA>")
+    return cell is None or str(cell).strip().lower() in ("", "nat", "nan", "none", "<na>")
 
 
 def _is_number(text: str) -> bool:

@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = ["coded_rows", "named_like_a_code", "people_column"]
+__all__ = [
+    "coded_rows",
+    "may_name_people",
+    "named_like_a_code",
+    "named_like_a_person",
+    "people_column",
+]
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ANYWHERE = {"id", "ids", "uuid", "guid", "key", "code", "pid", "uid", "idcode", "idnr", "idno"}
@@ -29,6 +35,16 @@ _WHOSE = re.compile(
     r"(person|pers|people|patient|subject|user|customer|cust|client|member|case|household|hh|"
     r"employee|emp|student|pupil|worker|account|acct|respondent|resp|family)(id|nr|no|code|key)"
 )
+_PERSONAL = re.compile(
+    r"(first|fore|given|christian|middle|last|sur|family|maiden|nick|birth|full|user|vor|nach)name|"
+    r"name|e?mail|emailaddress|phone|telephone|phonenumber|ssn|passport"
+)
+_NAMED = {
+    *("first", "given", "christian", "middle", "last", "family", "maiden", "birth", "full", "user"),
+    *("patient", "person", "customer", "client", "member", "employee", "student", "pupil"),
+    *("worker", "respondent", "subject", "tenant", "doctor", "father", "mother", "spouse"),
+}  # before "name": those of a station or a product are no names of people
+_ANSWERS = 3  # different values, as of yes and no: too few to be names
 _LEAST = 20  # different values, and values that repeat
 _MOST_ROWS = 50.0  # of a value, on average
 _COMMON = 0.05  # of all rows, that one value may have
@@ -49,6 +65,41 @@ def named_like_a_code(name: Any) -> bool:
     words = [each.lower() for each in _WORDS.findall(str(name))]
     anywhere = any(each in _ANYWHERE or _WHOSE.fullmatch(each) for each in words)
     return anywhere or words == ["nr"] or (len(words) > 1 and words[-1] in _AT_THE_END)
+
+
+def named_like_a_person(name: Any) -> bool:
+    """Whether the name of a column says that its cells name people: names, mail, telephone.
+
+    Examples
+    --------
+    >>> names = ("fake_first_name", "Surname", "patientName", "name", "e-mail", "phone_no")
+    >>> all(map(named_like_a_person, names))
+    True
+    >>> any(map(named_like_a_person, ("station_name", "filename", "mailing_costs", "renamed")))
+    False
+    """
+    words = [each.lower() for each in _WORDS.findall(str(name))]
+    if words[:2] == ["e", "mail"]:
+        words = ["email", *words[2:]]
+    return any(
+        _PERSONAL.fullmatch(word) is not None
+        and (word != "name" or len(words) == 1 or bool(_NAMED & {*words[:place]}))
+        for place, word in enumerate(words)
+    )
+
+
+def may_name_people(name: Any, column: pd.Series) -> bool:
+    """Whether a column may name people: by its name, unless it has very few different values.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> may_name_people("phone_service", pd.Series(["yes", "no", "yes"]))
+    False
+    >>> may_name_people("first_name", pd.Series(["Ann", "Bo", "Cy", "Di"]))
+    True
+    """
+    return named_like_a_person(name) and column.dropna().astype(str).nunique() > _ANSWERS
 
 
 def coded_rows(table: pd.DataFrame) -> pd.DataFrame:

@@ -73,6 +73,9 @@ def column_roles(public: pd.DataFrame) -> tuple[Role, ...]:
     >>> [role.kind for role in column_roles(public)]
     ['id', 'constant', 'constant', 'feature']
     """
+    short = [place for place, kind in enumerate(public.dtypes) if kind == "float16"]
+    if short:  # which pandas cannot sort
+        public = public.astype({public.columns[place]: "float32" for place in short})
     coded = cache(lambda: coded_rows(public))
     own = (_role(name, public[name]) for name in public.columns)
     return tuple(_whose(public, role, coded) for role in own)
@@ -149,4 +152,4 @@ def named_like_an_id(name: Any) -> bool:
 
 
 def _unhashable(column: pd.Series) -> bool:
-    return column.dtype.kind == "O" and any(isinstance(cell, (list, dict, set)) for cell in column)
+    return column.dtype.kind == "O" and any(type(cell).__hash__ is None for cell in column)

@@ -23,7 +23,7 @@ class SentenceFeatures(Extractor):
         ``encode(list of str)`` returns an array with a row for each text, as the models of
         sentence-transformers do. It must take any text, also an empty one.
     batch_size : int, default=1
-        Texts that are given to ``encode`` at once.
+        Public texts that are given to ``encode`` at once.
 
     Notes
     -----
@@ -32,10 +32,9 @@ class SentenceFeatures(Extractor):
     ``Private(frame[["text"]])``; outside a pipeline they are read as texts by
     ``private.read(Schema.given({"text": "text"}))``.
 
-    Encoders that pad texts to the longest of a call move the last bits of the others' features,
-    about 1e-7 of their size, and an :class:`~dpadapt.AdaptationPipeline` refuses what moves by more
-    than 1e-6. With ``batch_size=1`` a text's features are its own to the last bit; raise it where
-    the encoder does not pad, or where every text has the same number of tokens.
+    **Private texts are encoded one by one**, each by a copy of the encoder: one that pads texts to
+    the longest of a call, or that remembers, cannot carry anything from one person to another. A
+    copy of a large encoder takes some tens of milliseconds.
 
     Examples
     --------

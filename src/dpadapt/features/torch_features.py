@@ -23,7 +23,9 @@ _FILL = 16  # items: shorter batches take kernels that round differently
 class TorchFeatures(Extractor):
     """Features from any torch module, in evaluation mode; needs the extra ``dpadapt[torch]``.
 
-    The module is copied when it is fitted to public items, and never changed.
+    The module is copied when it is fitted to public items, and never changed. Public items go
+    through it in batches, **private ones one by one**, each through a copy of the module: layers
+    that look at a batch, or that remember one, cannot carry anything from one person to another.
 
     Parameters
     ----------
@@ -37,6 +39,7 @@ class TorchFeatures(Extractor):
         ``shape`` it is given a float64 array of that shape, whatever the type of the rows. Without
         it, items become tensors of the module's own precision.
     batch_size : int, default=256
+        Of public items, and of those that are predicted for.
     device : str, default="cpu"
 
     Attributes
@@ -126,7 +129,7 @@ class TorchFeatures(Extractor):
         features = np.full((len(given), self.n_features), np.nan)
         for start in range(0, len(given), self.batch_size):
             cut = slice(start, start + self.batch_size)
-            batch, read = self._batch(given[cut])
+            batch, read = self._batch(given[cut], fill=len(given) > 1)
             found = self._run(self.module_, batch)[: len(read)]
             features[cut][read] = found[read]
         return features
@@ -158,11 +161,11 @@ class TorchFeatures(Extractor):
         # tokens are whole numbers, and stay what they are
         return item.detach().to(_precision(module) if item.is_floating_point() else item.dtype)
 
-    def _batch(self, items: Any) -> tuple[Any, NDArray[np.bool_]]:
-        """A filled batch, and which of the items could be read."""
+    def _batch(self, items: Any, *, fill: bool) -> tuple[Any, NDArray[np.bool_]]:
+        """A batch, filled up if so wanted, and which of the items could be read."""
         torch = _torch()
-        fill = min(_FILL, self.batch_size)
-        size = -(-len(items) // fill) * fill
+        multiple = min(_FILL, self.batch_size) if fill else 1
+        size = -(-len(items) // multiple) * multiple
         batch = torch.zeros((size, *self.item_shape_), dtype=self._precision)
         if self.prepare is None and isinstance(items, np.ndarray) and items.dtype.kind in "biuf":
             numbers = np.array(items, dtype=np.float64).reshape(len(items), *self.item_shape_)

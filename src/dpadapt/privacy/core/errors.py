@@ -22,13 +22,23 @@ class PrivacyError(Exception):
     """
 
 
+def kind_of(error: BaseException) -> str:
+    """Name of a built-in error, in brackets; nothing for others, whose name may be made up.
+
+    Examples
+    --------
+    >>> kind_of(KeyError("a secret")), kind_of(type("secret", (Exception,), {})())
+    (' (KeyError)', '')
+    """
+    name = type(error).__name__
+    return f" ({name})" if getattr(builtins, name, None) is type(error) else ""
+
+
 def unreadable(error: BaseException) -> PrivacyError:
     """Say that a block could not be processed, without a word of what was in it."""
-    name = type(error).__name__  # of a class that could be made up, it would be a word of it
-    shown = f" ({name})" if getattr(builtins, name, None) is type(error) else ""
     return PrivacyError(
-        f"the private rows could not be read or reduced{shown}; the reason is withheld, because "
-        "it may depend on private values. Nothing was released."
+        f"the private rows could not be read or reduced{kind_of(error)}; the reason is withheld, "
+        "because it may depend on private values. Nothing was released."
     )
 
 

@@ -6,15 +6,9 @@ import os
 
 from .errors import PrivacyError
 
-_FORKS = [0]  # of the processes from which this one was forked
-
-
-def _forked() -> None:
-    _FORKS[0] += 1
-
-
+_FORKS: list[None] = []  # one for each process from which this one was forked
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=lambda: _FORKS.append(None))
 
 
 class Home:
@@ -35,11 +29,11 @@ class Home:
     __slots__ = ("_process", "_what")
 
     def __init__(self, what: str) -> None:
-        self._what, self._process = what, _here()
+        self._what, self._process = what, here()
 
     def check(self) -> None:
         """Raise in any other process."""
-        if self._process != _here():
+        if self._process != here():
             raise PrivacyError(
                 f"{self._what} was opened in another process and works in that one only: a fork "
                 "copies the count of what was released, but pays for nothing. Open one in this "
@@ -47,5 +41,6 @@ class Home:
             )
 
 
-def _here() -> tuple[int, int]:
-    return os.getpid(), _FORKS[0]
+def here() -> tuple[int, int]:
+    """Return what tells this process from all others: its id, and the forks before it."""
+    return os.getpid(), len(_FORKS)

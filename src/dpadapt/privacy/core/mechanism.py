@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from .errors import PrivacyError
 from .hidden import Hidden, Part
 from .noise import NoiseSource
 
-__all__ = ["Grant", "Mechanism", "Noise", "OwnEpsilon"]
+__all__ = ["Counting", "Grant", "Mechanism", "Noise", "OwnEpsilon"]
 
 
 class Mechanism(ABC):
@@ -48,6 +48,9 @@ class Mechanism(ABC):
         Whether how long it runs is a secret: then no progress is told.
     hides : bool
         Whether what it gives is hidden still.
+    divided : bool
+        Whether its sensitivity is of what is divided by the number of rows, as a mean is: where
+        fewer have a label, that is more, and so is the noise.
     """
 
     label: str
@@ -58,11 +61,16 @@ class Mechanism(ABC):
     unbounded: ClassVar[bool] = False
     secret_course: ClassVar[bool] = False
     hides: ClassVar[bool] = False
+    divided: bool = False
 
     @property
     def allowance(self) -> float | Fraction:
         """How much one grant buys, in units of what :meth:`admit` says."""
         return self.count
+
+    def enlarged(self, times: float) -> Self:
+        """Return the same for values that are so many times as large."""
+        return self
 
     @abstractmethod
     def scale_at(self, multiplier: float) -> float:
@@ -114,6 +122,8 @@ class Noise(Mechanism):
         As in :class:`Mechanism`.
     part : {"all", "train", "holdout"}
         Of which rows.
+    divided : bool, default=True
+        As in :class:`Mechanism`.
     """
 
     label: str
@@ -124,6 +134,7 @@ class Noise(Mechanism):
     _: KW_ONLY
     printed: float | None = None
     part: Part = "all"
+    divided: bool = True
 
     norm: ClassVar[str] = "l2"  # of the sensitivity, in the coordinates below
     adds: ClassVar[bool] = False  # whether noise is added in those coordinates
@@ -139,7 +150,13 @@ class Noise(Mechanism):
     def of(cls, hidden: Hidden, *, count: int = 1, weight: float = 1.0) -> Self:
         """Plan for releases of a hidden value, or of others like it."""
         numbers = max(1, math.prod(hidden.shape))
-        return cls(hidden.label, hidden.sensitivity, numbers, count, weight, part=hidden.part)
+        part, divided = hidden.part, bool(getattr(hidden.statistic, "divided", True))
+        facts = (hidden.label, hidden.sensitivity, numbers, count, weight)
+        return cls(*facts, part=part, divided=divided)
+
+    def enlarged(self, times: float) -> Self:
+        """The same for values that are so many times as large."""
+        return replace(self, sensitivity=times * self.sensitivity)
 
     def scale_at(self, multiplier: float) -> float:
         """Noise scale at a noise multiplier."""
@@ -200,6 +217,28 @@ class OwnEpsilon(Noise):
     def epsilon(self, scale: float) -> float:
         """Epsilon of one release."""
         return 1 / scale
+
+
+class Counting(NamedTuple):
+    """How a plan counts the rows that have a label (:mod:`..mechanisms.counted`).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    statistic : Statistic
+    read : callable
+        From the count, the scale of its noise and the number of rows to a part of them.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.mechanisms import Gaussian
+    >>> Counting(Gaussian("rows"), None, lambda found, scale, n: found / n).read(40.0, 5.0, 80)
+    0.5
+    """
+
+    mechanism: Mechanism
+    statistic: Any
+    read: Callable[[float, float, int], float]
 
 
 @dataclass(frozen=True, eq=False, slots=True, repr=False)

@@ -53,7 +53,6 @@ post-processing: scores of up to 2^30 scales shift its log-probabilities by 2^-2
 from __future__ import annotations
 
 import math
-import os
 import secrets
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -73,6 +72,7 @@ from ..accounting.events import (
     LaplaceEvent,
 )
 from .errors import PrivacyError
+from .home import here
 
 __all__ = ["ExactNoise", "NoiseSource", "SecureNoise", "SeededNoise", "noise_source"]
 
@@ -202,14 +202,14 @@ class SecureNoise(_ContinuousNoise):
 
     def __init__(self) -> None:
         super().__init__((_FLOAT_CAVEAT,))
-        self._process: int | None = None
+        self._process: tuple[int, int] | None = None
 
     def _generator(self) -> np.random.Generator:
-        if self._process != os.getpid():
+        if self._process != here():
             from randomgen import AESCounter
 
             self._stream = np.random.Generator(AESCounter(key=secrets.randbits(128)))
-            self._process = os.getpid()
+            self._process = here()
         return self._stream
 
     def __reduce__(self) -> Any:

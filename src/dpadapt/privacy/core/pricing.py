@@ -18,8 +18,8 @@ __all__ = ["Budget", "calibrated", "priced"]
 class Budget(Protocol):
     """Whoever keeps the budget of the data set (:mod:`dpadapt.privacy.ledger`)."""
 
-    def charge(self, events: Sequence[Event], label: str) -> None:
-        """Record the events durably, or raise before anything is released."""
+    def charge(self, events: Sequence[Event], label: str) -> int | None:
+        """Record the events durably, or raise before anything is released; gives its number."""
 
 
 def calibrated(

@@ -36,7 +36,8 @@ class Private:
         number if nothing else is said (:meth:`read`), whatever the types of the table are. What is
         no finite number is replaced by a public value when it is used, and never causes an error.
     y : array or Series of shape (n,), optional
-        Labels.
+        Labels. A row whose label is missing, no finite number, or none of the public classes counts
+        in nothing that needs a label.
     unit : array of shape (n,), or str; optional
         Whose each row is, where people have several: ids, or the column of X that holds them. All
         rows of a person are then protected together.

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .errors import LET_THROUGH, unreadable
 
-__all__ = ["muted", "quiet", "withheld"]
+__all__ = ["muted", "quiet", "raised_here", "withheld"]
 
 Result = TypeVar("Result")
 _PACKAGE = Path(__file__).parents[1]
@@ -53,6 +53,9 @@ def _ignore_warnings(undo: ExitStack) -> None:
 def _mute(undo: ExitStack) -> None:
     undo.enter_context(redirect_stdout(_Nowhere()))
     undo.enter_context(redirect_stderr(_Nowhere()))
+    for owner, name, nothing in _SPEAKING:
+        undo.callback(setattr, owner, name, getattr(owner, name))
+        setattr(owner, name, nothing)
     undo.callback(logging.disable, logging.root.manager.disable)
     logging.disable(sys.maxsize)
 
@@ -62,6 +65,12 @@ class _Nowhere(io.TextIOBase):
         return len(text)
 
 
+# where code speaks that does not ask for the standard output, or undoes that logging is disabled
+_SPEAKING: tuple[tuple[Any, str, Any], ...] = (
+    (sys, "__stdout__", _Nowhere()),
+    (sys, "__stderr__", _Nowhere()),
+    (logging.Logger, "callHandlers", lambda self, record: None),
+)
 _NO_WARNINGS, _MUTED = _Shared(_ignore_warnings), _Shared(_mute)
 
 
@@ -93,7 +102,7 @@ def muted() -> Iterator[None]:
 
 
 def withheld(compute: Callable[[], Result], *passing: type[BaseException]) -> Result:
-    """Compute something from private values; if it fails, nothing of them is told.
+    """Compute something from private values; nothing of them is told, also if it fails.
 
     Parameters
     ----------
@@ -119,13 +128,19 @@ def withheld(compute: Callable[[], Result], *passing: type[BaseException]) -> Re
         except LET_THROUGH:
             raise
         except BaseException as error:
-            ours = isinstance(error, passing) and _raised_here(error)
+            ours = isinstance(error, passing) and raised_here(error)
             failure = error.with_traceback(None) if ours else unreadable(error)
             failure.__cause__ = failure.__context__ = None  # nor what was handled when it came
     raise failure  # out here, so that it does not carry the first error along
 
 
-def _raised_here(error: BaseException) -> bool:
-    """Whether a file of this package raised it, and not somebody's own statistic or learner."""
+def raised_here(error: BaseException) -> bool:
+    """Whether a file of this package raised it, and not somebody's own statistic or learner.
+
+    Examples
+    --------
+    >>> raised_here(ValueError("of somebody's own"))
+    False
+    """
     frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     return bool(frames) and Path(frames[-1]).is_relative_to(_PACKAGE)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpadapt._types import FloatArray
 
@@ -15,9 +16,11 @@ from .cleaning import RowMap
 from .errors import PrivacyError
 from .hidden import Opaque, Part
 from .home import Home
+from .quiet import muted
 
-CleanBlock = tuple[FloatArray, FloatArray | None]
-Reduction = Callable[[FloatArray, FloatArray | None], FloatArray]
+Known = NDArray[np.bool_]
+CleanBlock = tuple[FloatArray, FloatArray | None, Known | None]
+Reduction = Callable[[FloatArray, FloatArray | None, Known | None], FloatArray]
 Progress = Callable[[int, int], None]
 KEPT_BYTES = 1 << 30  # of cleaned rows, at most, that a session keeps for its next statistic
 # What the order of summation can do to a float64 sum, relative to one row: under add-remove every
@@ -62,6 +65,8 @@ class Sample(Opaque):
         self.n_columns, self._n_rows = held[0].n_columns, held[0].n_rows
         self._each = getattr(held[0].people, "each", 1)
         self.labelled = held[0].labelled
+        self._share: float | None = None
+        self._probed: tuple[RowMap, FloatArray | None] | None = None
         self._keeps, self._origin = False, self
         self._kept: list[tuple[RowMap, list[CleanBlock]]] = []  # one at most; shared by views
 
@@ -80,6 +85,49 @@ class Sample(Opaque):
         self.needs_replace_one("the number of rows")
         held = math.floor(self._n_rows // self._each * self._holdout) * self._each
         return {"all": self._n_rows, "train": self._n_rows - held, "holdout": held}[self.part]
+
+    @property
+    def counted_rows(self) -> int:
+        """What a mean is divided by: the rows, or (:meth:`count`) about how many have a label."""
+        share = self._origin._share
+        return max(1, self.n_rows if share is None else round(self.n_rows * share))
+
+    @property
+    def times(self) -> float:
+        """How many rows there are for each that a mean is divided by, and a hair more; 1 if all."""
+        if self._origin._share in (None, 1.0):
+            return 1.0
+        return max(1.0, self.n_rows / self.counted_rows) * (1 + 1e-12)
+
+    def count(self, share: float) -> None:
+        """From now on only rows with a label count, in all views: about this part of the rows."""
+        self._held[:] = [rows.with_labels() for rows in self._held]
+        self._origin._share = share
+
+    def leaves_out(self, cleaning: RowMap) -> bool:
+        """Whether rows without a label add nothing to a statistic; public.
+
+        So it is if the map of the statistic reads labels, of which a row of zeros tells, and in
+        every statistic once rows with a label were counted.
+        """
+        if not self.labelled or self._origin._share is not None:
+            return self.labelled
+        return self._nobody(cleaning) is not None
+
+    def _nobody(self, cleaning: RowMap) -> FloatArray | None:
+        """What a map makes of no label, on a row of zeros; None if it reads no labels."""
+        known = self._origin._probed
+        if known is None or known[0] is not cleaning:
+            row = np.zeros((1, self.n_columns))
+            known = self._origin._probed = (cleaning, cleaning(row, np.array([np.nan]))[1])
+        return known[1]
+
+    def part_of(self, part: Part, holdout: float) -> Sample:
+        """One of two parts, by public position."""
+        new = self.lent()
+        new.part, new._holdout, new._held, new._origin = part, holdout, self._held, new
+        new._kept = []
+        return new
 
     @property
     def most_rows(self) -> float:
@@ -120,7 +168,12 @@ class Sample(Opaque):
         self._held.clear()
 
     def blocks(self, cleaning: RowMap) -> Iterable[CleanBlock]:
-        """Cleaned rows in order."""
+        """Cleaned rows in order, and which of them count; None if all do.
+
+        A row without a label (:meth:`leaves_out`) is 0 in every column, and its label is what the
+        map makes of none: one public row, whatever it was, in its own place, so that no other row
+        moves by a bit.
+        """
         self.rows  # noqa: B018, refuses a view that has ended, also what was kept
         if not self._keeps:
             return self._pass(cleaning)
@@ -128,13 +181,13 @@ class Sample(Opaque):
             if known is cleaning:
                 return blocks
         kept = []
-        for X, y in self._pass(cleaning):
-            if X.nbytes / max(1, len(X)) * self._n_rows > KEPT_BYTES:
+        for block in self._pass(cleaning):
+            if block[0].nbytes / max(1, len(block[0])) * self._n_rows > KEPT_BYTES:
                 return self._pass(cleaning)
-            for array in (X, y):  # a statistic must not change what the next one gets
+            for array in block:  # a statistic must not change what the next one gets
                 if array is not None:
                     array.flags.writeable = False
-            kept.append((X, y))
+            kept.append(block)
         self._kept[:] = [(cleaning, kept)]
         return kept
 
@@ -143,31 +196,64 @@ class Sample(Opaque):
         self._kept.clear()
 
     def _pass(self, cleaning: RowMap) -> Iterator[CleanBlock]:
-        done = 0
+        done, leaves_out = 0, self.leaves_out(cleaning)
         for table, labels in self.rows.blocks():
             self.rows  # noqa: B018, refuses also in the middle
             X, y = cleaning(table, labels)
+            known = np.isfinite(labels) if labels is not None and leaves_out else None
             size = table.shape[0]
             if len(X) != size:
                 raise PrivacyError("cleaning: a map of rows must keep every row.")
+            if known is not None:
+                X, none = blanked(X, known, table), self._nobody(cleaning)
+                y = None if y is None else np.where(known, y, 0.0 if none is None else none[0])
             if self.part != "all":
-                unit = (done + np.arange(size)) // self._each  # whole people
-                held = np.floor((unit + 1) * self._holdout) > np.floor(unit * self._holdout)
-                mine = held if self.part == "holdout" else ~held
+                mine = self._mine(done + np.arange(size))
                 X, y = X[mine], None if y is None else y[mine]
-            yield X, y
+                known = None if known is None else known[mine]
+            yield X, y, known
             done += size
             if self.progress is not None:
                 self.progress(done, self._n_rows)
+
+    def _mine(self, places: NDArray[np.intp]) -> Known:
+        """Which places are of this part."""
+        unit = places // self._each  # whole people
+        held = np.floor((unit + 1) * self._holdout) > np.floor(unit * self._holdout)
+        return held if self.part == "holdout" else ~held
+
+    def labels(self) -> FloatArray:
+        """Labels of this part, as they were given; no other cell is read."""
+        given = self.rows.labels()
+        return given if self.part == "all" else given[self._mine(np.arange(len(given)))]
 
     def total(self, cleaning: RowMap, reduce: Reduction, shape: tuple[int, ...]) -> FloatArray:
         """Sum of what is made of each block, compensated."""
         total = np.zeros(shape)
         lost = np.zeros_like(total)
-        for X, y in self.blocks(cleaning):
-            block = reduce(X, y)
+        for each in self.blocks(cleaning):
+            with muted():  # it may run code that is not ours; progress is told outside
+                block = reduce(*each)
             grown = total + block
             part_of_block = grown - total  # Knuth's two-sum: exact, and without a branch
             lost += (total - (grown - part_of_block)) + (block - part_of_block)
             total = grown
         return np.asarray(total + lost)
+
+
+def blanked(X: FloatArray, known: Known, given: object) -> FloatArray:
+    """Rows with 0 in place of those that do not count, in the same layout.
+
+    It works in place if the map has made the rows anew, which is a fact of the map: their layout,
+    which a matrix product may depend on, must not tell whether there is such a row.
+
+    Examples
+    --------
+    >>> blanked(np.ones((2, 3)), np.array([True, False]), None)
+    array([[1., 1., 1.],
+           [0., 0., 0.]])
+    """
+    fresh = X.flags.owndata and X.flags.forc and X.flags.writeable and X is not given
+    out = X if fresh else np.array(X, order="K")
+    out[~known] = 0.0
+    return out

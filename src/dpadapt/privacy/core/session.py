@@ -26,7 +26,7 @@ from .errors import PrivacyError
 from .guarantee import Guarantee
 from .hidden import Hidden, Part, claimed, finite
 from .home import Home
-from .mechanism import Grant, Mechanism
+from .mechanism import Counting, Grant, Mechanism
 from .noise import NoiseSource
 from .pricing import Budget, calibrated, priced
 from .quiet import muted, withheld
@@ -80,6 +80,8 @@ class Session:
         self._samples["all"].progress = progress if counted else None
         self._bounds: dict[str, float] = rows.sizes() if counted else {}
         self._events: tuple[Event, ...] | None = None
+        self._counting: Callable[..., Counting] | None = None  # of rows with a label, in the plan
+        self._early: list[Hidden] = []  # what was hidden before they are counted
         self._printed = False  # whether the noise is a paper's, and may give more than was asked
         self._count = Lock()  # of threads that would use a grant, or plan, at the same time
         self._left: dict[Grant, float | Fraction] = {}  # what each grant still buys
@@ -89,6 +91,7 @@ class Session:
 
     def __exit__(self, *_: object) -> None:
         self._held.clear()
+        self._early.clear()
         for sample in self._samples.values():
             sample.forget()
 
@@ -97,12 +100,17 @@ class Session:
 
     @property
     def n_rows(self) -> int:
-        """Number of private rows; a secret under add-remove."""
+        """Number of private rows, or about how many have a label; a secret under add-remove."""
         if self.relation == "add-remove":
             raise PrivacyError(
                 "under relation='add-remove' the number of rows is a secret; take a public guess, "
                 "or release a noisy count."
             )
+        return self.size("all")
+
+    @property
+    def n_given(self) -> int:
+        """Number of private rows, with a label or without (public); a secret under add-remove."""
         return self._samples["all"].n_rows
 
     def split(self, holdout: float) -> None:
@@ -114,15 +122,19 @@ class Session:
         whole.needs_replace_one("split")  # without its row, later rows would change parts
         if self._events is not None or len(self._samples) > 1:
             raise PrivacyError("split comes first, once: before plan and before hide.")
-        share, facts = _validate.fraction("holdout", holdout), (self._held, self._home)
-        for part in ("train", "holdout"):
-            self._samples[part] = Sample(*facts, self.relation, part, share, whole.progress)
+        share = _validate.fraction("holdout", holdout)
+        self._samples |= {part: whole.part_of(part, share) for part in ("train", "holdout")}
+
+    def leave_out_unlabelled(self) -> None:
+        """From now on a row without a label adds nothing to any statistic; nothing is counted."""
+        self._part("all").count(1.0)
 
     def size(self, part: Part = "all") -> int:
-        """Number of rows in a part (public)."""
+        """Number of rows in a part, or about how many of them have a label (public)."""
         if part == "holdout" and part not in self._samples:
             return 0
-        return self._samples[part if part in self._samples else "all"].n_rows
+        sample = self._samples[part if part in self._samples else "all"]
+        return sample.counted_rows if sample.n_rows else 0
 
     def sensitivity(self, statistic: Statistic, part: Part = "all") -> float:
         """Sensitivity of a statistic of these rows, by public facts; no row is read."""
@@ -149,7 +161,7 @@ class Session:
             view.end()
         name, radius = f"radius ({statistic.label})", statistic.entry_radius()
         self._bounds[name] = max(radius, self._bounds.get(name, 0.0))
-        return Hidden(value, statistic.label, sensitivity, part, self, statistic)
+        return self._made(Hidden(value, statistic.label, sensitivity, part, self, statistic))
 
     def derive(
         self,
@@ -178,7 +190,25 @@ class Session:
         claim = claimed(sensitivity)
         with muted():
             value = withheld(lambda: finite(function(hidden._value.view())))
-        return Hidden(value, label or hidden.label, claim, hidden.part, self, norm=norm)
+        made = Hidden(value, label or hidden.label, claim, hidden.part, self, norm=norm)
+        return self._made(made)
+
+    def _made(self, hidden: Hidden) -> Hidden:
+        if self._counting is not None and self._events is None:
+            self._early.append(hidden)
+        return hidden
+
+    def _now(self, hidden: Hidden) -> Hidden:
+        """What was hidden before rows were counted, divided by what means are divided by now."""
+        if not any(each is hidden for each in self._early):
+            return hidden
+        if hidden.statistic is None and math.isfinite(hidden.sensitivity):
+            raise PrivacyError("where labels are counted, plan first, then derive.")
+        times = self._samples[hidden.part].times
+        if times == 1 or not getattr(hidden.statistic, "divided", False):
+            return hidden
+        value, facts = finite(times * hidden._value), (hidden.part, self, hidden.statistic)
+        return Hidden(value, hidden.label, times * hidden.sensitivity, *facts)
 
     def _part(self, part: Part) -> Sample:
         self._home.check()
@@ -217,6 +247,11 @@ class Session:
             self._part(mechanism.part)
         parts: tuple[Part, ...] = ("train", "holdout") if len(self._samples) > 1 else ("all",)
         branches = {part: [m for m in every if m.part == part] for part in parts}
+        own = any(m.printed is not None or m.fixed for m in every)
+        counting = None if own or self._counting is None else self._counting(every, parts[0])
+        if counting is not None:
+            check_door(counting.mechanism, self._people)
+            branches[parts[0]].append(counting.mechanism)
         spend = (self.epsilon, self.delta, self.relation, self._source, self._people)
         noise = {part: calibrated(each, *spend) for part, each in branches.items()}
         events = [priced(each, noise[part], *spend) for part, each in branches.items()]
@@ -226,6 +261,10 @@ class Session:
         if any(m.secret_course for m in every):
             for sample in self._samples.values():
                 sample.progress = None
+        if counting is None:
+            self._early.clear()
+        else:
+            self._count_rows(counting, noise[parts[0]])
         facts = {part: (self._grant, each, self._source) for part, each in noise.items()}
         made = {n: tuple(m.grants(*facts[m.part]) for m in group) for n, group in asked.items()}
         return SimpleNamespace(
@@ -241,7 +280,22 @@ class Session:
                 budget.charge(events, self._label)
             self._events = events
 
+    def _count_rows(self, counting: Counting, noise: float) -> None:
+        """Release how many rows have a label, about: means are divided by that from now on."""
+        part, grant = (own := counting.mechanism).part, self._grant(own, own.scale_at(noise))
+        found = float(self.release(grant, self.hide(counting.statistic, part)))
+        for sample in self._samples.values():
+            sample.count(counting.read(found, grant.scale, self._samples[part].n_rows))
+        each = self._bounds.get("rows a person", 0)  # places of a person: all are filled, or none
+        whose = "people" if each else "rows"
+        self._bounds[f"{whose} with a label, about"] = self.n_rows / (each or 1)
+
     def _grant(self, mechanism: Mechanism, scale: float) -> Grant:
+        if mechanism.divided:  # by fewer rows: both grow, and what it costs stays
+            times = self._samples[mechanism.part].times
+            if self._source.name == "exact":  # so that its grid, a power of two, grows as much
+                times = 2.0 ** math.ceil(math.log2(times))
+            mechanism, scale = mechanism.enlarged(times), times * scale
         grant = Grant(mechanism, scale)
         self._left[grant] = mechanism.allowance
         return grant
@@ -270,6 +324,7 @@ class Session:
                 "the hidden value has no bounded sensitivity; derive what is to be released, with "
                 "a claim of its sensitivity."
             )
+        hidden = self._now(hidden)
         used = mechanism.admit(hidden, **public)
         with self._count:
             if not used <= self._left[grant]:
@@ -293,7 +348,7 @@ class Session:
         if self._printed:
             caveats += printed_caveat(self._events, self.epsilon, self.delta)
         if self.relation == "replace-one":
-            caveats += delta_caveat(self.delta, self.n_rows)
+            caveats += delta_caveat(self.delta, self.n_given)
         return Guarantee(
             self._events, self.delta, self._source.name, dict(self._bounds), tuple(caveats)
         )

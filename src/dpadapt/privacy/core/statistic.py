@@ -19,7 +19,8 @@ from dpadapt._types import FloatArray
 
 from .cleaning import RowMap
 from .errors import PrivacyError
-from .sample import ORDER_SLACK, ROUNDING, Sample
+from .memory import check_memory
+from .sample import ORDER_SLACK, ROUNDING, Known, Sample
 
 __all__ = ["RowMean", "RowSum", "Rows", "Statistic", "check_sum"]
 
@@ -34,7 +35,11 @@ class Statistic(ABC):
     ----------
     label : str
         What it is, for the event log.
+    divided : bool
+        Whether it is divided by the number of rows that count.
     """
+
+    divided: ClassVar[bool] = False
 
     if TYPE_CHECKING:  # a field of some, a property of others
 
@@ -70,6 +75,7 @@ class RowMean(Statistic):
         Bound on the norm of one row's contribution; scales the allowance for rounding.
     """
 
+    divided: ClassVar[bool] = True
     reads_labels: ClassVar[bool] = False
     """Whether rows without labels are refused."""
 
@@ -84,9 +90,35 @@ class RowMean(Statistic):
     def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum over the rows of one cleaned block, in float64."""
 
+    def counted_block(self, X: FloatArray, y: FloatArray | None, known: Known | None) -> FloatArray:
+        """Sum over the rows of one block that count.
+
+        The others are all one public row (:meth:`Sample.blocks`): what they add is taken off. Zeros
+        times anything are exact, whatever stands around them, so that the row adds the same alone.
+        """
+        total = self.block(X, y)
+        lost = np.zeros(0, dtype=np.intp) if known is None else np.flatnonzero(~known)
+        if not len(lost):
+            return total
+        nobody = self.block(X[lost[:1]], None if y is None else y[lost[:1]])
+        return np.asarray(total - len(lost) * nobody)
+
     @abstractmethod
     def sensitivity(self, n_rows: int) -> float:
         """Euclidean sensitivity of the mean over ``n_rows`` under replace-one."""
+
+    def moved(self, sample: Sample, n_rows: int) -> float:
+        """How far one row moves the mean, also if it is replaced by one that does not count.
+
+        Such a row adds 0: then the mean moves by what the other one adds, the magnitude at most.
+        """
+        alone = self.alone / n_rows if sample.leaves_out(self.cleaning) else 0.0
+        return max(self.sensitivity(n_rows), alone)
+
+    @property
+    def alone(self) -> float:
+        """How long what one row adds can be; the magnitude, unless that allows for more."""
+        return self.magnitude
 
     def entry_radius(self) -> float:
         """That of the cleaning."""
@@ -103,12 +135,17 @@ class RowMean(Statistic):
         if self.reads_labels and not sample.labelled:
             raise PrivacyError("the private sample must have labels: Private(X, y).")
         check_sum(self.label, lambda: self.magnitude, sample.most_rows)
-        return self.sensitivity(max(1, sample.n_rows)) + ROUNDING * self.magnitude
+        return self.divided_by(sample, sample.counted_rows)
+
+    def divided_by(self, sample: Sample, n_rows: int) -> float:
+        """Sensitivity of the sum over a number of rows, with what rounding can do to the sum."""
+        more = max(1.0, sample.n_rows / n_rows)  # rows than the sum is divided by
+        return self.moved(sample, n_rows) + ROUNDING * self.magnitude * more
 
     def reduce(self, sample: Sample) -> FloatArray:
         """Mean over the rows."""
-        total = sample.total(self.cleaning, self.block, self.shape(sample.n_columns))
-        return np.asarray(total / max(1, sample.n_rows))
+        total = sample.total(self.cleaning, self.counted_block, self.shape(sample.n_columns))
+        return np.asarray(total / sample.counted_rows)
 
 
 @dataclass(frozen=True)
@@ -147,12 +184,12 @@ class RowSum(Statistic):
         if sample.relation == "add-remove":
             return self.mean.magnitude * (1 + ORDER_SLACK)
         n_rows = max(1, sample.n_rows)
-        return n_rows * (self.mean.sensitivity(n_rows) + ROUNDING * self.mean.magnitude)
+        return n_rows * self.mean.divided_by(sample, n_rows)
 
     def reduce(self, sample: Sample) -> FloatArray:
         """Sum over the rows."""
         mean = self.mean
-        return sample.total(mean.cleaning, mean.block, mean.shape(sample.n_columns))
+        return sample.total(mean.cleaning, mean.counted_block, mean.shape(sample.n_columns))
 
 
 @dataclass(frozen=True)
@@ -183,13 +220,14 @@ class Rows(Statistic):
     def sensitivity_on(self, sample: Sample) -> float:
         """No bound."""
         sample.needs_replace_one("a table of rows")
+        check_memory(self.label, 2 * 8 * sample.n_rows * (sample.n_columns + 1))  # and a copy
         check_sum(self.label, lambda: self.cleaning.radius, sample.most_rows)
         return math.inf
 
     def reduce(self, sample: Sample) -> FloatArray:
         """All rows, one below the other."""
         given = sample.blocks(self.cleaning)
-        blocks = [X if y is None else np.column_stack([X, y]) for X, y in given]
+        blocks = [X if y is None else np.column_stack([X, y]) for X, y, _ in given]
         return np.concatenate(blocks) if blocks else np.zeros((0, sample.n_columns))
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import math
 import os
+import secrets
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["draft_of"]
+__all__ = ["draft_of", "patience", "whole_file"]
 
 _DRAFT = ".new"
+_WAIT, _PATIENCE, _LONGEST = "DPADAPT_WAIT", 120.0, 86_400.0  # seconds
+_PAUSE = 0.02
 
 
 @contextlib.contextmanager
@@ -18,14 +24,78 @@ def turn(folder: Path) -> Iterator[None]:
     if os.name != "posix":  # a file that is open is neither renamed nor removed there
         yield
         return
-    import fcntl
-
     handle = os.open(folder, os.O_RDONLY)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        _lock(handle, folder, patience())
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, folder: Path, seconds: float) -> None:
+    """Lock a folder; anybody who can read it may have locked it, and need not let it go."""
+    import fcntl
+
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                reason = f"another process has locked this folder (waited {seconds:g} s)"
+                raise TimeoutError(errno.ETIMEDOUT, reason, str(folder)) from None
+            time.sleep(_PAUSE)
+
+
+def patience() -> float:
+    """Seconds to wait for a lock that another process holds: ``DPADAPT_WAIT``, or 120.
+
+    Examples
+    --------
+    >>> patience()
+    120.0
+    """
+    said = os.environ.get(_WAIT, "")
+    try:
+        seconds = float(said or _PATIENCE)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= _LONGEST:
+        raise ValueError(
+            f"{_WAIT} must be a number of seconds between 0 and {_LONGEST:g}; got {said!r}."
+        )
+    return seconds
+
+
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Another name to write a file under; at the end it is renamed: there whole, or as before.
+
+    The name is new, so that nobody has to be waited for; a process that is killed leaves it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with whole_file(Path(folder) / "a.csv") as draft:
+    ...         size = draft.write_text("b")
+    ...     os.listdir(folder)
+    ['a.csv']
+    """
+    real = Path(os.path.realpath(path))
+    if real.exists() and not real.is_file():  # a terminal, a pipe: nothing to replace
+        yield real
+        return
+    draft = real.with_name(f".{real.name[:100]}.{secrets.token_hex(4)}{_DRAFT}")
+    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+    try:
+        yield draft
+        sync(draft)
+        os.replace(draft, real)
+        sync(real.parent)
+    finally:
+        _remove(draft)
 
 
 @contextlib.contextmanager
@@ -61,11 +131,11 @@ def _remove(draft: Path) -> None:
     draft.with_name(draft.name + "-journal").unlink(missing_ok=True)
 
 
-def sync(folder: Path) -> None:
-    """Make sure that a new name survives a crash of the machine."""
+def sync(place: Path) -> None:
+    """Make sure that a file, or a new name in a folder, survives a crash of the machine."""
     if os.name != "posix":
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(place, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -264,12 +264,13 @@ def _unit(values: Any) -> FloatArray:
 
 def _ball(values: Any) -> tuple[FloatArray, FloatArray]:
     """Rows and their norms, at most 1; a row that is not finite becomes the zero vector."""
-    rows = np.asarray(values, dtype=np.float64)
+    rows = np.array(values, dtype=np.float64)
     with np.errstate(all="ignore"):
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-        if not np.isfinite(lengths).all():
-            rows = np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, 0.0)
-            largest = np.maximum(np.abs(rows).max(axis=1, initial=0.0), 1.0)
-            rows = rows / largest[:, None]  # no square of it overflows
-            lengths = np.linalg.norm(rows, axis=1) * largest
+        odd = np.flatnonzero(~np.isfinite(lengths))  # these alone: no row is touched by another
+        finite = np.isfinite(rows[odd]).all(axis=1, keepdims=True)
+        others = np.where(finite, rows[odd], 0.0)
+        largest = np.maximum(np.abs(others).max(axis=1, initial=0.0), 1.0)
+        rows[odd] = others / largest[:, None]  # no square of it overflows
+        lengths[odd] = np.linalg.norm(rows[odd], axis=1) * largest
     return rows, np.minimum(lengths, 1.0)

@@ -1,5 +1,6 @@
 """Read one: what may come out of a session, each with its event, its sampler and its proof."""
 
+from .counted import count_labels
 from .descent import Descent, DrawnDescent
 from .draws import LearnOnDraws
 from .exponential import Exponential, ExponentialOnBall
@@ -33,6 +34,7 @@ __all__ = [
     "RandomisedResponse",
     "SymmetricGaussian",
     "best_of_random_runs",
+    "count_labels",
     "hide_losses",
     "holdout_choice",
 ]

@@ -171,7 +171,8 @@ class Answers(ABC):
         """Un-noised answers <w*, phi(z)>, for a mechanism alone."""
         rows, gram = self._session._part("all").rows, self._model.gram
         if self._factors is None:
-            self._factors = [gram.factors(block) for block, _ in rows.long_blocks()]
+            blocks = rows.long_blocks()
+            self._factors = [gram.factors(block) * self._counts(y) for block, y in blocks]
         own = gram.factors(questions)
         out = np.zeros((questions.shape[0], self._coefficients.shape[1]))
         done = 0
@@ -180,6 +181,10 @@ class Answers(ABC):
             out += values.T @ self._coefficients[done : done + len(factors)]
             done += len(factors)
         return out
+
+    def _counts(self, y: FloatArray | None) -> Any:
+        """1 for a row that counts, 0 for one that has no label."""
+        return 1.0 if y is None or self._model.gram.labels is None else np.isfinite(y)
 
     def __len__(self) -> int:
         return len(self._known)

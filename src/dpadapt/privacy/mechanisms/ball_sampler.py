@@ -16,6 +16,13 @@ The density of s is log-concave. In q = 1 - s, where no digits are lost however 
 lies below its tangents and below its maximum: three exponential pieces to draw from, and to reject
 against. A fixed number of proposals is drawn, more than enough, and the first accepted one is
 taken, so that the time taken tells nothing of v.
+
+*Tails.* Uniform numbers are whole multiples of 2^-53. An inverse distribution function spreads the
+last few of them over a whole tail: points of a comb, wider than the grid of what comes out, whose
+places tell a: 2^-21 / a of all draws fall there, with the grid of 2^-32 below. So each piece is
+drawn from its far end on, and r from 0 on, with 106 bits (:func:`_fine`), of which a float keeps 53
+wherever it is. Points are then at most 2^-52 apart, and wider than the grid only in the last
+2^-74 / a, or 2^-74 / (d - 1) for r.
 """
 
 from __future__ import annotations
@@ -23,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,45 +84,60 @@ def draw(
     length = float(np.linalg.norm(unit))
     axis = np.asarray(unit / length, dtype=np.float64)
     a = min(largest * (length * radius / scale), _STEEPEST)
-    signs, first, second, inner, *rest = np.split(
-        uniform(2 + 2 * _PROPOSALS + d),
-        np.cumsum([1, _PROPOSALS, _PROPOSALS, 1]),
+    signs, inner, normals, proposals = np.split(
+        uniform(3 + d + 4 * _PROPOSALS), np.cumsum([1, 2, d])
     )
-    q = height(first, second, a, d)
+    piece, accept, high, low = proposals.reshape(4, _PROPOSALS)
+    q = height(piece, _fine(high, low), accept, a, d)
     along = math.copysign(1 - q, float(signs[0]) - 0.5)
-    normal = ndtri(np.clip(rest[0], 2.0**-54, None))
+    normal = ndtri(np.clip(normals, 2.0**-54, None))
     across = normal - (normal @ axis) * axis
     across -= (across @ axis) * axis  # once more: what rounding left
-    width = math.sqrt(q * (2 - q)) * float(inner[0]) ** (1 / (d - 1)) if d > 1 else 0.0
+    width = math.sqrt(q * (2 - q)) * float(_fine(*inner)) ** (1 / (d - 1)) if d > 1 else 0.0
     point = along * axis + width * across / max(float(np.linalg.norm(across)), _TINY)
     inside = point / max(1.0, float(np.linalg.norm(point)))
     grid = math.ldexp(1.0, math.frexp(radius)[1] - 1) * _GRID
     return np.asarray(np.trunc(inside * radius / grid) * grid)
 
 
-def height(first: Array, second: Array, a: float, d: int) -> float:
+def height(piece: Array, within: Array, accept: Array, a: float, d: int) -> float:
     """Draw q = 1 - s, with s of density proportional to (1 - s^2)^{(d-1)/2} e^{a s} on [0, 1].
 
     Parameters
     ----------
-    first, second : ndarray of shape (m,)
-        Uniform numbers: m proposals, and whether they are accepted. In one dimension the first
-        number alone is used.
+    piece, within, accept : ndarray of shape (m,)
+        Uniform numbers above 0: m proposals (from which piece of the envelope, and where in it),
+        and whether they are accepted. In one dimension the first of ``within`` alone is used.
     a : float
     d : int
 
     Examples
     --------
-    >>> height(np.array([0.5]), np.array([0.5]), a=0.0, d=1)
+    >>> half = np.array([0.5])
+    >>> height(half, half, half, a=0.0, d=1)
     0.5
     """
-    if d == 1:  # q has density e^{-a q} on [0, 1]
-        u = float(first[0])
-        return -math.log1p(u * math.expm1(-a)) / a if a > 1e-12 else u
+    if d == 1:
+        return float(_decay(within[:1], a)[0])
     envelope = _Envelope.of(a, (d - 1) / 2)
-    q, above = envelope.propose(first)
-    accepted = np.log(np.maximum(second, _TINY)) <= envelope.log_density(q) - above
+    q, above = envelope.propose(piece, within)
+    accepted = np.log(np.maximum(accept, _TINY)) <= envelope.log_density(q) - above
     return float(q[np.argmax(accepted)]) if accepted.any() else envelope.mode
+
+
+def _fine(high: Any, low: Any) -> Any:
+    """Uniform numbers of 106 bits from two of 53, as far as a float holds them; above 0."""
+    return np.maximum(high + 2.0**-53 * low, _TINY)
+
+
+def _decay(uniform: Array, a: float) -> Array:
+    """Points of [0, 1] with density proportional to e^{-a x}; those far out from numbers near 0."""
+    if a <= 1e-12:
+        return 1 - uniform
+    gone = (1 - uniform) * -math.expm1(-a)  # mass before the point
+    near = -np.log1p(-np.minimum(gone, 0.5)) / a
+    far = -np.log(uniform + (1 - uniform) * math.exp(-a)) / a  # by the mass that is left
+    return np.asarray(np.clip(np.where(gone < 0.5, near, far), 0.0, 1.0))
 
 
 @dataclass(frozen=True)
@@ -159,21 +182,18 @@ class _Envelope:
     def _slope(self, q: float) -> float:
         return self.k / q - self.k / (2 - q) - self.a
 
-    def propose(self, uniform: Array) -> tuple[Array, Array]:
+    def propose(self, piece: Array, within: Array) -> tuple[Array, Array]:
         """Points drawn under the envelope, and the height of the envelope there."""
         rising = -math.expm1(-self.rise * self.left) / self.rise
         flat = self.right - self.left
         falling = math.expm1(self.fall * (1 - self.right)) / self.fall if self.fall else 0.0
-        area = uniform * (rising + flat + falling)
-        on_flat = self.left + area - rising
-        # inverse distribution functions; each is used where its argument is in range
-        start = math.exp(-self.rise * self.left)
-        on_rise = self.left + np.log(start + self.rise * np.minimum(area, rising)) / self.rise
-        q = np.where(area < rising, on_rise, on_flat)
-        beyond = np.maximum(area - rising - flat, 0.0)
+        area = piece * (rising + flat + falling)
+        q = self.left + flat * within
+        q = np.where(area < rising, self.left * (1 - _decay(within, self.rise * self.left)), q)
         if self.fall:
-            on_fall = self.right + np.log1p(self.fall * np.minimum(beyond, falling)) / self.fall
-            q = np.where(beyond > 0, on_fall, q)
+            beyond = 1 - self.right
+            on_fall = self.right + beyond * _decay(within, -self.fall * beyond)
+            q = np.where(area >= rising + flat, on_fall, q)
         q = np.clip(q, _TINY, 1.0)
         rise, fall = self.rise * (q - self.left), self.fall * (q - self.right)
         return q, np.minimum(0.0, np.minimum(rise, fall))

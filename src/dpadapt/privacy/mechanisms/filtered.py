@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, ClassVar
@@ -29,7 +28,7 @@ from ..core.errors import PrivacyError
 from ..core.hidden import Hidden, finite
 from ..core.noise import NoiseSource
 from ..core.quiet import withheld
-from ..core.sample import Sample
+from ..core.sample import Known, Reduction, Sample
 from ..core.statistic import RowMean, RowSum, Statistic
 from .gaussian import Gaussian, gaussian
 
@@ -212,7 +211,7 @@ class IndividualFilter:
         self._count, self._own = count * (1 - 1e-9), own
         self._spent = np.zeros(n_rows)
 
-    def step(self, query: FilteredMean) -> Callable[[FloatArray, FloatArray | None], FloatArray]:
+    def step(self, query: FilteredMean) -> Reduction:
         """Return the reduction of one step; blocks must come in the order of the rows."""
         if self.left < 1:
             raise PrivacyError(f"{query.label!r} was hidden as often as it was planned.")
@@ -227,12 +226,13 @@ class IndividualFilter:
         reserve = absent * self.left
         done = 0
 
-        def reduce(X: FloatArray, y: FloatArray | None) -> FloatArray:
+        def reduce(X: FloatArray, y: FloatArray | None, known: Known | None) -> FloatArray:
             nonlocal done
             spent = self._spent[done : done + len(X)]
             done += len(X)
             price = ((query.norms(X, y) + rounding) / self._own) ** 2
             keep = spent + price + reserve <= self._count
+            keep = keep if known is None else keep & known
             spent += np.where(keep, price, absent)
             return query.kept(X, y, keep)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dpadapt._types import FloatArray
+
 from ..accounting.composition import compose_epsilon
 from ..accounting.events import Event
-from ..core.errors import LET_THROUGH, PrivacyError
+from ..core.errors import LET_THROUGH, PrivacyError, kind_of
 from ..rows.sources import Block, Places, RowSource
 
 if TYPE_CHECKING:
@@ -62,8 +64,8 @@ class Loan:
             raise
         except BaseException as error:
             failure = PrivacyError(
-                f"the learner failed ({type(error).__name__}); the reason is withheld, because it "
-                "may depend on private values. Its share of the budget is spent."
+                f"the learner failed{kind_of(error)}; the reason is withheld, because it may "
+                "depend on private values. Its share of the budget is spent."
             )
         self._check(epsilon, delta)  # first: whether a learner that overspent failed is a secret
         if failure is not None:  # out here, so that it does not carry the first error along
@@ -111,6 +113,9 @@ class _LentRows(RowSource):
 
     def long_blocks(self) -> Iterator[Block]:
         return self._rows().long_blocks()
+
+    def labels(self) -> FloatArray:
+        return self._rows().labels()
 
     def take(self, places: Places) -> Block:
         return self._rows().take(places)

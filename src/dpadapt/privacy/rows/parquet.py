@@ -8,12 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from ..core.errors import LET_THROUGH, PrivacyError
 
 AHEAD = 2  # batches decoded before they are asked for
 BATCH_BLOCKS = 4  # blocks in a batch: pyarrow decodes long batches faster, blocks stay in the cache
 STREAM_BYTES = 1 << 16  # of each column: pyarrow would read a whole row group, which may be a file
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _READING = {
     "pre_buffer": False,
     "buffer_size": STREAM_BYTES,
@@ -22,13 +24,47 @@ _READING = {
 
 
 def parquet_files(path: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Files of a path, of a list of paths, or of a folder."""
+    """Files of a path, of a list of paths, or of a folder as Spark writes it.
+
+    A folder may be partitioned: ``year=2026/part-0.parquet``. What begins with an underscore or a
+    point (``_SUCCESS``, ``_temporary``) is not data.
+    """
     files: list[Path] = []
     for each in map(Path, [path] if isinstance(path, (str, Path)) else path):
-        files += sorted(each.glob("*.parquet")) if each.is_dir() else [each]
+        files += sorted(_inside(each)) if each.is_dir() else [each]
     if not files:
         raise ValueError("path: no Parquet file there; give a file, a list, or their folder.")
     return files
+
+
+def _inside(folder: Path) -> Iterator[Path]:
+    for each in folder.iterdir():
+        if each.name.startswith(("_", ".")):
+            continue
+        if each.is_dir() and "=" in each.name:
+            yield from _inside(each)
+        elif each.suffix == ".parquet":
+            yield each
+
+
+def partition(path: Path) -> dict[str, str | None]:
+    """Columns that the folders of a file say, as Hive and Spark write them; texts.
+
+    Which folder a row is in counts as public, as its place in a file does: a neighbour differs in
+    a row of the same folder.
+
+    Examples
+    --------
+    >>> partition(Path("visits/year=2026/town=M%C3%BCnchen/part-0.parquet"))
+    {'year': '2026', 'town': 'München'}
+    """
+    said: dict[str, str | None] = {}
+    for folder in path.parents:
+        name, sign, value = folder.name.partition("=")
+        if not (name and sign):
+            break
+        said = {unquote(name): None if value == _NO_VALUE else unquote(value), **said}
+    return said
 
 
 def sizes(paths: Sequence[Path]) -> tuple[tuple[str, ...], tuple[int, ...]]:
@@ -37,7 +73,11 @@ def sizes(paths: Sequence[Path]) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
     try:
         footers = [parquet.read_metadata(path) for path in paths]
-        names = [tuple(footer.schema.to_arrow_schema().names) for footer in footers]
+        inside = [tuple(footer.schema.to_arrow_schema().names) for footer in footers]
+        names = [
+            own + tuple(name for name in partition(path) if name not in own)
+            for path, own in zip(paths, inside, strict=True)
+        ]
     except (OSError, ValueError) as error:
         listed = ", ".join(str(path) for path in paths)
         raise ValueError(f"path: {listed} cannot be read as Parquet files.") from error
@@ -68,11 +108,14 @@ def _batches(
         left: float = count
         try:
             with parquet.ParquetFile(path, **_READING) as file:
-                if set(columns) <= set(file.schema_arrow.names):  # pyarrow skips absent columns
-                    read = file.iter_batches(rows, columns=list(columns), use_threads=False)
+                own = file.schema_arrow.names
+                said = {k: v for k, v in partition(path).items() if k in columns and k not in own}
+                inside = [name for name in columns if name not in said]
+                if set(inside) <= set(own):  # pyarrow skips absent columns
+                    read = file.iter_batches(rows, columns=inside or own[:1], use_threads=False)
                     for batch in _even(read, rows):
                         left -= batch.num_rows
-                        yield batch
+                        yield _with(batch, said)
         except LET_THROUGH:
             raise
         except BaseException:
@@ -82,6 +125,16 @@ def _batches(
                 f"{path}: the file was changed, removed or damaged after it was opened, and can no "
                 "longer be read. Nothing was released; open it again with Private.from_parquet."
             )
+
+
+def _with(batch: Any, said: dict[str, str | None]) -> Any:
+    """A batch with columns that have the same text in every row."""
+    import pyarrow as pa
+
+    for name, value in said.items():
+        same = pa.repeat(pa.scalar(value, pa.string()), batch.num_rows)
+        batch = batch.append_column(name, same)
+    return batch
 
 
 def _even(batches: Iterator[Any], rows: int) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""Foreign functions of private rows, made total: a failure stays with its row, to the last bit.
+"""Row-wise functions of private rows, made total: a failure stays with its row, to the last bit.
 
 A sum of products rounds by the size of a call. So the rows that do not fail must not be computed
 in a smaller call because another row failed: once the failing rows are known, a row that does not
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import LET_THROUGH
 
-__all__ = ["by_pairs", "by_rows", "taken"]
+__all__ = ["by_rows", "taken"]
 
 Chosen = NDArray[np.bool_]
 Places = NDArray[np.intp]
@@ -28,7 +28,6 @@ Results = tuple[Any, ...]  # arrays with one row for each row of a call; or None
 Call = Callable[[Places | None], Results]
 
 _PIECES = (2048, 256, 32, 1)  # rows in which a function is tried that failed on more
-_TOGETHER = 32  # rows in which a kernel is tried that failed on more
 
 
 def taken(table: Any, places: Places | None) -> Any:
@@ -146,80 +145,3 @@ def _attempt(call: Callable[[Any], Any], places: Any) -> Any:
         raise
     except BaseException:  # it may depend on a value: it must stay with its row
         return None
-
-
-def by_pairs(kernel: Callable[[Any, Any], Any], A: Any, B: Any, rows: int, columns: int) -> Any:
-    """Kernel values of two tables; 0 for a row on which the kernel fails.
-
-    A row fails if the kernel fails on it and itself, or on it and more than half of the others. A
-    kernel that takes nothing but single rows is asked pair by pair.
-
-    Parameters
-    ----------
-    kernel : callable
-        From two tables to an array with one value for each pair.
-    A, B : table
-    rows, columns : int
-        Their numbers of rows.
-
-    Examples
-    --------
-    >>> def product(A, B):
-    ...     return np.array([[1 / a / b for b in B] for a in A])
-    >>> by_pairs(product, [2, 0, 4], [1, 0], 3, 2)
-    array([[0.5 , 0.  ],
-           [0.  , 0.  ],
-           [0.25, 0.  ]])
-    """
-    whole = _attempt(lambda _: kernel(A, B), None)
-    if whole is not None:
-        return whole
-
-    def call(places: tuple[Places, Places]) -> Any:
-        values = kernel(taken(A, places[0]), taken(B, places[1]))
-        return np.reshape(values, (len(places[0]), len(places[1])))
-
-    left, right = _failing(kernel, A, rows), _failing(kernel, B, columns)
-    values = _on_the_rest(call, left, right)
-    if values is None:
-        values, failed = _one_by_one(call, left, right)
-        left |= failed.sum(axis=1) > (~right).sum() / 2
-        right |= failed[~left].sum(axis=0) > (~left).sum() / 2
-        again = _on_the_rest(call, left, right) if failed.any() else None
-        values = values if again is None else again
-    return np.where(left[:, None] | right, 0.0, values)
-
-
-def _on_the_rest(call: Callable[[Any], Any], left: Chosen, right: Chosen) -> Any:
-    """Values in one call of the same shape, in which only rows stand that do not fail."""
-    if left.all() or right.all():
-        return np.zeros((len(left), len(right)))
-    return _attempt(call, tuple(_filled(np.arange(len(each)), each) for each in (left, right)))
-
-
-def _one_by_one(call: Callable[[Any], Any], left: Chosen, right: Chosen) -> tuple[Any, Chosen]:
-    """Values of single pairs, 0 where the kernel fails, and where it does."""
-    values = np.zeros((len(left), len(right)))
-    failed = np.zeros(values.shape, dtype=bool)
-    for i, j in np.argwhere(~left[:, None] & ~right):
-        one = _attempt(call, (np.array([i]), np.array([j])))
-        failed[i, j] = one is None
-        values[i, j] = 0.0 if one is None else one[0, 0]
-    return values, failed
-
-
-def _failing(kernel: Callable[[Any, Any], Any], table: Any, rows: int) -> Chosen:
-    """Which rows the kernel fails on, each with itself."""
-
-    def call(places: Places) -> bool:
-        values = kernel(taken(table, places), taken(table, places))
-        return bool(np.reshape(values, (len(places), len(places))).size)
-
-    found = np.zeros(rows, dtype=bool)
-    for start in range(0, rows, _TOGETHER):
-        cut = np.arange(start, min(start + _TOGETHER, rows))
-        if _attempt(call, cut) is None:
-            for i in cut:  # a function may take no single row
-                tries = (_attempt(call, np.repeat(i, times)) for times in (1, 2))
-                found[i] = all(each is None for each in tries)
-    return found

@@ -10,14 +10,17 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
-from ..core.quiet import muted
 from .arrow import ArrowBlock
+from .foreign import Alone, apply
+from .row_wise import row_wise
 from .schema import ReadBlock, Schema, is_sparse, ruled
 from .sources import Block, ParquetRows, Places, RowSource, unique
 from .tables import Table, numbers
-from .total import by_rows, taken
 
 __all__ = ["MappedRows", "ReadRows", "SelectedRows"]
+
+_SLOW_ROWS = 256  # in a block, where a map is called for each row
+_KEPT_BYTES = 1 << 30  # of what it made of them, at most
 
 View = TypeVar("View", "SelectedRows", "MappedRows", "ReadRows")
 
@@ -46,6 +49,9 @@ class SelectedRows(RowSource):
         else:
             for table, y in self._source.blocks():
                 yield self._chosen(table), y
+
+    def labels(self) -> FloatArray:
+        return self._source.labels()
 
     def take(self, places: Places) -> Block:
         table, y = self._source.take(places)
@@ -91,6 +97,9 @@ class ReadRows(RowSource):
         for table, y in self._source.blocks():
             yield ReadBlock(table, self._schema), y
 
+    def labels(self) -> FloatArray:
+        return self._source.labels()
+
     def take(self, places: Places) -> Block:
         table, y = self._source.take(places)
         return ReadBlock(table, self._schema), y
@@ -106,14 +115,13 @@ class ReadRows(RowSource):
 
 
 class MappedRows(RowSource):
-    """Another source's rows under a public, row-wise map (fitted transformers, say).
+    """Another source's rows under a public map of single rows (fitted transformers, say).
 
-    The map is made total: where it fails on a block, it is tried on smaller and smaller pieces
-    down to single rows; a row on which it fails becomes NaN, which cleaning turns into the public
-    mean. Then the others go through it again in a block of the same size (:mod:`.total`): what a
-    row becomes must not depend on which others fail, not even in its last bits. What the map warns,
-    logs or prints is swallowed, because it may speak of private values. It works on a copy, so it
-    may change what it is given.
+    A map that is known to treat every row on its own is given blocks, any other one row a call, so
+    that what a row becomes never depends on who else is there (:mod:`.foreign`); its rows are kept
+    for the next pass, if they fit into memory. A row on which it fails becomes NaN, which cleaning
+    turns into the public mean. What the map warns, logs or prints is swallowed, because it may
+    speak of private values. It works on a copy, so it may change what it is given.
 
     Types without missing cells (whole numbers, flags) are seen as the public rows have them by a
     row that fits them; a row that does not is seen with floats, and NaN where a cell is missing.
@@ -123,45 +131,64 @@ class MappedRows(RowSource):
         self._source, self._transform = source, transform
         self.columns, self.n_columns = None, width
         self.n_rows, self.labelled, self.people = source.n_rows, source.labelled, source.people
+        self._slow = not row_wise(transform)
+        if self._slow:
+            Alone(transform).check()
+        self._kept: list[FloatArray] = []  # of a slow map, once it has seen all rows
 
     def blocks(self) -> Iterator[Block]:
+        if not self._slow:
+            for table, y in self._source.blocks():
+                yield self._mapped(table), y
+            return
+        known, made = iter(self._kept), []
         for table, y in self._source.blocks():
-            yield self._mapped(table), y
+            for start in range(0, table.shape[0], _SLOW_ROWS):  # so that a progress bar moves
+                cut = slice(start, start + _SLOW_ROWS)
+                rows = next(known, None)
+                if rows is None:
+                    rows = self._mapped(table.iloc[cut] if hasattr(table, "iloc") else table[cut])
+                    made.append(rows)
+                yield rows.copy(), None if y is None else y[cut]
+        if not self._kept and self.n_rows * self.n_columns * 8 <= _KEPT_BYTES:
+            self._kept.extend(made)
+
+    def labels(self) -> FloatArray:
+        return self._source.labels()
 
     def take(self, places: Places) -> Block:
         table, y = self._source.take(places)
         return self._mapped(table), y
 
     def sampled(self, places: Places) -> RowSource:
-        return _on(self, self._source.sampled(places), len(places))
+        new = _on(self, self._source.sampled(places), len(places))
+        new._kept = []
+        return new
 
     def _mapped(self, table: Table) -> FloatArray:
         out = np.full((table.shape[0], self.n_columns), np.nan)
-        with muted():
-            if is_sparse(table):
-                out[...] = self._seen(table, len(out))
-                return out
-            block, everybody = ruled(table), np.ones(len(out), dtype=bool)
-            _, fits = block.look(strict=True)
-            fits = everybody if fits is None else fits
-            for rows, strict in ((fits, True), (~fits, False)):
-                if rows.any():  # the others are a public row, so that a call has always one size
-                    seen, _ = block.look(_unless_none(~rows), strict=strict)
-                    out[rows] = self._seen(seen, len(out))[rows]
+        if is_sparse(table):
+            out[...] = self._seen(table, len(out))
+            return out
+        block, everybody = ruled(table), np.ones(len(out), dtype=bool)
+        _, fits = block.look(strict=True)
+        fits = everybody if fits is None else fits
+        for rows, strict in ((fits, True), (~fits, False)):
+            if rows.any():  # the others are a public row, so that a call has always one size
+                seen, _ = block.look(_unless_none(~rows), strict=strict)
+                out[rows] = self._seen(seen, len(out))[rows]
         return out
 
     def _seen(self, table: Table, n_rows: int) -> FloatArray:
         """Rows under the map; NaN where it fails."""
 
-        def call(places: Any) -> tuple[FloatArray]:
-            rows = n_rows if places is None else len(places)
-            result = self._transform(taken(table, places).copy())
-            result = numbers(result.toarray() if is_sparse(result) else result)
+        def finish(found: Any, rows: int) -> tuple[FloatArray]:
+            result = numbers(found.toarray() if is_sparse(found) else found)
             if result.shape != (rows, self.n_columns):
                 raise ValueError("the map must return one row for each row, of the stated width.")
             return (result,)
 
-        results, failed = by_rows(call, n_rows)
+        results, failed = apply(self._transform, (table,), n_rows, finish)
         if results is None:
             return np.full((n_rows, self.n_columns), np.nan)
         return np.where(failed[:, None], np.nan, results[0]) if failed.any() else results[0]

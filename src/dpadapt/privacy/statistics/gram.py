@@ -14,11 +14,11 @@ from dpadapt._types import FloatArray
 from ... import _validate
 from ..core.cleaning import Cleaning, shrink_factors
 from ..core.hidden import Opaque
-from ..core.quiet import muted
+from ..core.memory import check_memory
 from ..core.sample import Sample
 from ..core.statistic import Statistic, check_sum
+from ..rows.foreign import apply, apply_to_pairs
 from ..rows.tables import Table
-from ..rows.total import by_pairs, by_rows, taken
 
 __all__ = ["Gram"]
 
@@ -29,12 +29,12 @@ _PIECE = 1024  # rows that a kernel is asked about at once: what it returns stay
 class Gram(Statistic):
     """Kernel values of every private row with every other, and with a pool of public points.
 
-    The kernel is made total: where it fails on a pair of blocks it is tried row by row, and a row
-    on which it fails has the feature vector 0. The others' values are those of a call of the same
-    size (:mod:`.total`), so that they keep their last bits. A value that is not finite becomes 0.
-    A row with K(x, x) above the bound is scaled: K(x, y) s(x) s(y) with s(x) = min(1, R / sqrt(K(x,
-    x))), a map of single rows, so that every feature vector has a norm of R at most. Only who gives
-    a positive definite kernel gets one back.
+    A kernel of somebody else's is asked about one pair of rows at a time (:mod:`.foreign`): what it
+    says of two rows depends on no other. A row on which it fails with itself has the feature vector
+    0; a value that is not finite, or on which it fails, is 0. A row with K(x, x) above the bound is
+    scaled: K(x, y) s(x) s(y) with s(x) = min(1, R / sqrt(K(x, x))), a map of single rows, so that
+    every feature vector has a norm of R at most. Only who gives a positive definite kernel gets one
+    back.
 
     Parameters
     ----------
@@ -77,13 +77,22 @@ class Gram(Statistic):
     def sensitivity_on(self, sample: Sample) -> float:
         """No bound: only what is derived from the table, with a claim, can be released."""
         sample.needs_replace_one("a kernel matrix")
+        width = 1 + (0 if self.pool is None else int(self.pool.shape[0]))
+        check_memory(self.label, 8.0 * sample.n_rows * (sample.n_rows + width))
         check_sum(self.label, lambda: self.squared_bound, sample.most_rows)
         return math.inf
 
     def reduce(self, sample: Sample) -> Any:
         """Kernel values of all rows, held in memory once: n x n numbers."""
         blocks = list(sample.rows.long_blocks())
-        return _Held(self.table([X for X, _ in blocks], [y for _, y in blocks], sample.progress))
+        table = self.table([X for X, _ in blocks], [y for _, y in blocks], sample.progress)
+        if (
+            blocks and sample.labelled and self.labels is not None
+        ):  # who has no label has the feature vector 0
+            lost = ~np.concatenate([np.isfinite(y) for _, y in blocks if y is not None])
+            table[lost] = 0.0
+            table[:, : len(lost)][:, lost] = 0.0
+        return _Held(table)
 
     def table(
         self,
@@ -135,13 +144,10 @@ class Gram(Statistic):
             squares = np.array([self._values(one, one)[0, 0] for one in each])
             return _factors(squares, self.squared_bound)
 
-        def call(places: Any) -> tuple[FloatArray]:
-            shape = (rows if places is None else len(places), 1)
-            given = taken(A, places).copy()
-            return (_checked(np.asarray(self.kernel.diagonal(given))[:, None], shape)[:, 0],)
+        def finish(found: Any, count: int) -> tuple[FloatArray]:
+            return (_checked(np.asarray(found)[:, None], (count, 1))[:, 0],)
 
-        with muted():
-            results, failed = by_rows(call, rows)
+        results, failed = apply(self.kernel.diagonal, (A,), rows, finish)
         squares = np.zeros(rows) if results is None else np.where(failed, 0.0, results[0])
         return _factors(squares, self.squared_bound)
 
@@ -150,12 +156,7 @@ class Gram(Statistic):
         return self._values(A, B) * left[:, None] * right
 
     def _values(self, A: Table, B: Table) -> FloatArray:
-        def kernel(left: Table, right: Table) -> FloatArray:
-            shape = (left.shape[0], right.shape[0])
-            return _checked(self.kernel(left.copy(), right.copy()), shape)
-
-        with muted():
-            return np.asarray(by_pairs(kernel, A, B, A.shape[0], B.shape[0]))
+        return np.asarray(apply_to_pairs(self.kernel, A, B, _checked))
 
 
 class _Held(Opaque):

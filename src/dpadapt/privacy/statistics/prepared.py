@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from ..core.cleaning import Cleaning
-from ..core.quiet import muted
+from ..rows.foreign import apply
+from ..rows.row_wise import row_wise
 from ..rows.tables import Table
-from ..rows.total import by_rows, taken
 
 __all__ = ["Prepared"]
 
@@ -22,9 +23,9 @@ __all__ = ["Prepared"]
 class Prepared:
     """Cleaned rows under a further public map: features, predictions of a public model, weights.
 
-    The map must treat every row on its own. It gets finite rows; what it makes of them that is
-    not finite becomes 0, and so does a row on which it fails; the others keep their last bits
-    (:mod:`.total`). It must not change what it is given.
+    It gets finite rows: all rows of a block if everything it is made of is known to treat every row
+    on its own, else one row a call (:mod:`.foreign`). What it makes of them that is not finite
+    becomes 0, and so does a row on which it fails.
 
     Parameters
     ----------
@@ -53,7 +54,9 @@ class Prepared:
     def __call__(self, X: Table, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Clean one block, and map it."""
         rows, labels = self.cleaning(X, y)
-        results, failed = by_rows(lambda places: self._at(rows, labels, places), len(rows))
+        foreign = not row_wise(self.function)
+        finish = partial(self._finish, foreign, labels is not None)
+        results, failed = apply(self.function, (rows, labels), len(rows), finish)
         if results is None:
             none = None if labels is None else np.zeros(len(rows))
             return np.zeros((len(rows), self.width)), none
@@ -62,15 +65,17 @@ class Prepared:
                 each[failed] = 0.0
         return results[0], results[1]
 
-    def _at(self, rows: FloatArray, labels: FloatArray | None, places: Any) -> tuple[Any, Any]:
-        return self._map(taken(rows, places), taken(labels, places))
-
-    def _map(self, X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-        with muted():  # somebody's own model may print or log what it is given
-            rows, labels = self.function(X, y)
-            out = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
-            if out.shape != (len(X), self.width):
-                raise ValueError("the map must return one row for each row, of the stated width.")
-            if labels is None:
-                return out, None
-            return out, np.nan_to_num(labels, nan=0.0, posinf=0.0, neginf=0.0)
+    def _finish(
+        self, foreign: bool, labelled: bool, found: Any, count: int
+    ) -> tuple[FloatArray, FloatArray | None]:
+        rows, labels = found
+        if foreign and not labelled:  # for every row alike
+            labels = None
+        out = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
+        if out.shape != (count, self.width):
+            raise ValueError("the map must return one row for each row, of the stated width.")
+        if foreign and labelled and np.shape(labels) != (count,):
+            raise ValueError("the map must return one label for each row that has one.")
+        if labels is None:
+            return out, None
+        return out, np.nan_to_num(labels, nan=0.0, posinf=0.0, neginf=0.0)

@@ -15,10 +15,10 @@ from ... import _validate
 from ..core.cleaning import RowMap
 from ..core.errors import PrivacyError
 from ..core.quiet import withheld
-from ..core.sample import Reduction, Sample
+from ..core.sample import Known, Reduction, Sample
 from ..core.statistic import RowMean, Statistic, check_sum
+from ..rows.foreign import apply
 from ..rows.sources import BLOCK_ROWS
-from ..rows.total import by_rows, taken
 from .weights import MOST_RATE, ROUNDING, RowWeights, log_cap, mass_of, projected
 
 __all__ = ["Weighted", "WeightedMean", "reweigh", "weighted_sensitivity"]
@@ -53,7 +53,8 @@ def weighted_sensitivity(mean: WeightedMean, density: float, n_rows: int) -> flo
     >>> round(weighted_sensitivity(query, density=0.5, n_rows=1000), 8)  # sqrt(2) / 500
     0.00282843
     """
-    diameter = min(2 * mean.magnitude, mean.sensitivity(1))
+    # a row without a label adds 0, which may be farther away than what others add
+    diameter = min(2 * mean.magnitude, max(mean.sensitivity(1), mean.alone))
     summing = (BLOCK_ROWS + 8) * float(np.finfo(np.float64).eps)
     return diameter / mass_of(density, n_rows) + 2 * (summing + ROUNDING) * mean.magnitude
 
@@ -115,8 +116,8 @@ def reweigh(
 ) -> None:
     """Lower the weight of every row on which a released model does well.
 
-    log w -= rate * (1 - loss). The stored weights are not projected: a row's weight stays a
-    function of that row and of what was released.
+    log w -= rate * (1 - loss); the loss of a row without a label is 0. The stored weights are not
+    projected: a row's weight stays a function of that row and of what was released.
 
     Parameters
     ----------
@@ -152,8 +153,9 @@ def reweigh(
 
     def lower() -> None:
         done = 0
-        for X, y in view.blocks(cleaning):
+        for X, y, known in view.blocks(cleaning):
             gains = 1.0 - _losses(losses, X, y)
+            gains = gains if known is None else np.where(known, gains, 1.0)
             gains *= rate
             weights._log[done : done + len(X)] -= gains
             done += len(X)
@@ -176,15 +178,15 @@ def _weighted(mean: WeightedMean, weights: RowWeights, density: float) -> Reduct
     cap = cap_of(weights, density)
     if len(weights._log) <= KEPT_ROWS and (weights._mass or (0,))[0] != density:
         weights._mass = (density, projected(weights._log, cap) / mass)
-    known = weights._mass[1] if weights._mass and weights._mass[0] == density else None
+    kept = weights._mass[1] if weights._mass and weights._mass[0] == density else None
     done = 0
 
-    def reduce(X: FloatArray, y: FloatArray | None) -> FloatArray:
+    def reduce(X: FloatArray, y: FloatArray | None, known: Known | None) -> FloatArray:
         nonlocal done
         cut = slice(done, done + len(X))
         done += len(X)
-        own = projected(weights._log[cut], cap) / mass if known is None else known[cut]
-        return mean.weighted_block(X, y, own)
+        own = projected(weights._log[cut], cap) / mass if kept is None else kept[cut]
+        return mean.weighted_block(X, y, own if known is None else np.where(known, own, 0.0))
 
     return reduce
 
@@ -207,12 +209,7 @@ def cap_of(weights: RowWeights, density: float) -> float:
 
 def _losses(losses: Losses, X: FloatArray, y: FloatArray | None) -> FloatArray:
     """Losses in [0, 1] of one block; total."""
-
-    def call(places: Any) -> tuple[FloatArray]:
-        rows, labels = taken(X, places), taken(y, places)
-        return (_unit(losses(rows, labels), len(rows)),)
-
-    results, failed = by_rows(call, len(X))
+    results, failed = apply(losses, (X, y), len(X), lambda found, rows: (_unit(found, rows),))
     return np.ones(len(X)) if results is None else np.where(failed, 1.0, results[0])
 
 
