@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
+import re
 import uuid
 from decimal import Decimal
 from fractions import Fraction
@@ -28,6 +29,7 @@ from dpadapt import (
     evaluate,
 )
 from dpadapt.audit import replay
+from dpadapt.cli.tables import open_private
 from dpadapt.privacy import Cleaning, Ledger, RowSum
 from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
@@ -74,13 +76,68 @@ def test_everybody_has_as_many_places(k):
     assert (owners == np.arange(people.size)[:, None]).all()
 
 
+NO_IDS = [None, math.nan, "", " ", "\t", "\u00a0", "\0", b"", b" ", pd.NA, pd.NaT, ["a"], object()]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+@pytest.mark.parametrize("place", range(len(NO_IDS)))
+def test_no_id_makes_its_person_vanish(place, rows):
+    """Whatever the id of one person becomes, as many are there, and nobody else changes."""
+    ids = [f"p{i % 20}" for i in range(20 * rows)]
+    X = np.arange(len(ids), dtype=float)[:, None]
+    other = [NO_IDS[place] if each == "p7" else each for each in ids]
+    before, after = (Private(X, unit=each, max_rows=3) for each in (ids, other))
+    assert before.n_people == after.n_people == 20
+    assert sorted(blocks(before).ravel()) == sorted(blocks(after).ravel())
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64, np.longdouble, np.int8])
+def test_numbers_of_few_bits_are_ids(kind):
+    """They were nobody's: no number of few bits can be compared with a very large one."""
+    people = People.named([kind(7), 7, kind(8), None], 1)
+    assert people.size == 3
+    assert people.of[0] == people.of[1]
+
+
+def test_rows_without_an_id_have_the_places_of_one_person():
+    """However many somebody has: who could make each a person of its own would be many."""
+    X = np.arange(1003.0)[:, None]
+    private = Private(X, unit=[*NO_IDS[:10] * 100, "a", "b", "c"], max_rows=2)
+    assert private.n_people == 4
+    assert sorted(blocks(private).ravel()) == [0, 1, 1000, 1000, 1001, 1001, 1002, 1002]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame", "array", "masked"])
+def test_a_missing_id_is_the_same_wherever_it_stands(tmp_path, kind):
+    """Fifty people of two rows each, of whom one has no id."""
+    ids = [None if i % 50 == 7 else f"p{i % 50}" for i in range(100)]
+    frame = pd.DataFrame({"a": np.arange(100.0), "who": ids})
+    if kind == "csv":
+        frame.to_csv(tmp_path / "p.csv", index=False)
+        private = open_private(tmp_path / "p.csv", unit="who", max_rows=2)
+    elif kind == "parquet":
+        frame.to_parquet(tmp_path / "p.parquet")
+        private = Private.from_parquet(tmp_path / "p.parquet", unit="who", max_rows=2)
+    elif kind == "frame":
+        private = Private(frame, unit="who", max_rows=2)
+    else:
+        whose = np.array(["" if each is None else each for each in ids])
+        if kind == "masked":
+            whose = np.ma.array(whose, mask=[each is None for each in ids])
+        private = Private(frame[["a"]], unit=whose, max_rows=2)
+    assert private.n_people == 50
+    people = private._rows.people
+    assert people.of[7] == people.of[57]
+    assert sorted(people.places) == list(range(100))
+
+
 def test_ids_are_read_one_by_one():
     assert People.named([1, "1", 1.0, b"1", " 1 "], 1).size == 1
     assert People.named([2**60, 2**60 + 1, str(2**60)], 1).size == 2
-    people = People.named([None, math.nan, "nan", ["a"], "a"], 2)
-    assert people.of.tolist() == [-1, -1, -1, -1, 0], "no id: nobody"
-    assert people.places.tolist() == [4, 4]
-    assert People.named(["9" * 5000, object(), b"\xff"], 1).size == 2
+    people = People.named([*NO_IDS, "a"], 2)
+    assert len(set(people.of[:-1].tolist())) == 1, "whose id is missing is one person"
+    assert people.size == 2
+    assert People.named(["9" * 5000, object(), b"\xff"], 1).size == 3
     assert People.named(["12e345", "99e999", "inf"], 1).size == 3
     assert People.named([b"\xff", b"\xfe", uuid.UUID(int=1), uuid.UUID(int=2)], 1).size == 4
 
@@ -92,15 +149,49 @@ BIG = 10**17
     "one",
     [
         [BIG, str(BIG), f" {BIG}", f"+{BIG}", f"{BIG}.0", str(BIG).encode(), Decimal(BIG), 1e17],
-        [-BIG, f"-{BIG}", -1e17, "-1e17", Fraction(-BIG)],
+        [-BIG, f"-{BIG}", -1e17, Fraction(-BIG)],
         [10**39, str(10**39)],
-        [10**50, str(10**50), Decimal(10) ** 50, 1e50],
+        [10**50, str(10**50), Decimal(10) ** 50],
+        [int(1e50), str(int(1e50)), 1e50],
+        [0, -0.0, "0", "-0", "+0.0", "000."],
+        ["ann", " ann ", b"ann", "ann\0", np.str_("ann")],
         [10**5000, "1" + "0" * 5000],
         [True, 1, np.True_, np.float32(1), "1", "01"],
     ],
 )
 def test_one_id_is_one_person_however_it_is_written(one):
     assert People.named(one, 1).size == 1
+
+
+OTHERS = [
+    ["0", "0e123456", "0e654321", "0e1"],
+    ["nan", "Nan", "NaN", "None", "none", "null", "NA", "<NA>", "NaT"],
+    ["1000", "1e3", "1_000", "1E3", "0x3e8", "1,000", "\u0661\u0660\u0660\u0660"],
+    ["1", "true", "True", "1+0j", "1.0.0", "1 0"],
+    ["inf", "Infinity", "-inf", "1e999"],
+    ["1" * 41, "1" * 40 + "2", "1" * 42],
+    ["9" * 5000, "9" * 4999 + "8", 10**5000, 10**5000 + 1],
+    ["2020-01-01", "2020-01-01 00:00:00", "2020-01-01T00:00"],
+    ["a\ud800", "a\ud801", "a?"],
+    [0.5, "0.50", ".5"],
+]
+
+
+@pytest.mark.parametrize("ids", OTHERS)
+def test_other_texts_are_other_people(ids):
+    """Only plain digits are numbers: who has an odd id is neither nobody nor somebody else."""
+    people = People.named(ids, 1)
+    assert people.size == len(ids)
+    assert sorted(people.of.tolist()) == list(range(len(ids)))
+
+
+def test_random_ids_of_any_alphabet_stay_apart():
+    rng = np.random.default_rng(0)
+    for letters in ("0123456789abcdef", "0123456789e", "0123456789eE.+-", "nNaAoOeE"):
+        drawn = rng.choice(list(letters), size=(20_000, 8))
+        # what makes a number of plain digits another text of the same number
+        ids = {each for each in map("".join, drawn) if not re.fullmatch(r"[+-]?\d*\.?0*", each)}
+        assert People.named(sorted(ids), 1).size == len(ids), letters
 
 
 class Odd:
@@ -137,12 +228,14 @@ def test_a_missing_id_changes_no_other(kind):
         whole, gap = (each.astype(kind) for each in (whole, gap))
     X = np.arange(100.0)[:, None]
     assert Private(X, unit=whole, max_rows=1).n_people == 100
-    assert Private(X, unit=gap, max_rows=1).n_people == 99
+    assert Private(X, unit=gap, max_rows=1).n_people == 100, "the one without is one, too"
 
 
 def test_a_mask_is_no_id():
     ids = np.ma.array([1, 2, 3, 3], mask=[0, 0, 0, 1])
-    assert Private([[1.0]] * 4, unit=ids, max_rows=2)._rows.people.of[3] == -1
+    people = Private([[1.0]] * 4, unit=ids, max_rows=2)._rows.people
+    assert people.size == 4
+    assert people.of[3] != people.of[2]
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int64, int])
@@ -438,7 +531,7 @@ def test_a_split_deals_whole_people():
         assert (session.size("train"), session.size("holdout")) == (56, 24)
         for part in ("train", "holdout"):
             rows = session._part(part).blocks(Cleaning(radius=1e9))
-            found = np.vstack([block for block, _ in rows])
+            found = np.vstack([block for block, *_ in rows])
             seen[part] = {int(ids[np.flatnonzero((row == X).all(axis=1))[0]]) for row in found}
         assert not seen["train"] & seen["holdout"]
         sums = {
@@ -560,7 +653,7 @@ def test_files_of_one_folder_need_not_agree_on_types(tmp_path, cell):
     other = {"who": ["3", None], "age": pd.Series([cell, cell]), "y": [1, None]}
     pd.DataFrame(other).to_parquet(tmp_path / "2.parquet")
     private = Private.from_parquet(tmp_path, label="y", unit="who", max_rows=2)
-    assert private.n_people == 3
+    assert private.n_people == 4, "1, 2, 3 and whoever has no id"
     read = private.read(Schema.given({"age": "number"})).map(lambda rows: rows, n_columns=1)
     found = np.vstack([X for X, _ in read._rows.blocks()])
     wanted = [30, 40, *([60, 60] if cell == 60 else [math.nan] * 2)]

@@ -24,9 +24,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpadapt._types import FloatArray
+
 from ... import _validate
 from ..accounting.calibration import gaussian_mu
 from ..accounting.events import Event, GaussianEvent, ParallelEvent
+from ..accounting.reserves import Reserve, reserve_label
 from ..core.errors import PrivacyError
 from ..core.home import Home
 from ..core.pricing import Budget
@@ -38,7 +41,7 @@ from ..rows.tables import Table
 from ..rows.total import taken
 from .people import People
 
-__all__ = ["HeldOut", "PartRows", "hold_out"]
+__all__ = ["HeldOut", "PartRows", "hold_out", "paid_part"]
 
 _ROUNDING = 1e-12  # of a square of mu, which adds up from several
 
@@ -101,7 +104,49 @@ def hold_out(
     mu = gaussian_mu(_validate.epsilon(epsilon), _validate.delta(delta))
     if not 0 < math.floor(private.n_people * share) < private.n_people:
         raise ValueError("share: one of the two parts would have nobody; hold out another share.")
-    both = _Both(private._charged, ledger, mu)
+    label = reserve_label(share, private.n_people)
+    return _parts(private, share, _Both(private._charged, ledger, mu, label))
+
+
+def paid_part(private: Private, reserve: Reserve, ledger: Budget) -> Private:
+    """Return the people that a fit has held out and paid to measure, after a crash: once.
+
+    Parameters
+    ----------
+    private : Private
+        The same people in the same order.
+    reserve : Reserve
+        One of ``ledger.reserves()``.
+    ledger : Account
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from dpadapt import DiscrepancyRegressor, evaluate
+    >>> from dpadapt.privacy.ledger.ledger import Ledger
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> account = Ledger(pathlib.Path(folder.name) / "b.db").create("rows", epsilon=3, delta=1e-6)
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> private, budget = Private(X, X[:, 0]), {"epsilon": 1.0, "delta": 1e-6}
+    >>> train, _ = hold_out(private, 0.5, **budget, ledger=account)
+    >>> model = DiscrepancyRegressor(**budget).fit(X[:50], X[:50, 0], private=train)
+    >>> (reserve,) = account.reserves()
+    >>> test = paid_part(Private(X, X[:, 0]), reserve, account)
+    >>> evaluate(model, test, **budget, label_range=(-3, 3)).people, account.reserves()
+    (100, ())
+    >>> folder.cleanup()
+    """
+    if private.n_people != reserve.people:
+        raise PrivacyError(
+            f"those held out are some of {reserve.people:,}, and these are {private.n_people:,}: "
+            "give the same private file as to fit. Nothing was released."
+        )
+    both = _Both(private._charged, ledger, reserve.mu, "")
+    both.resume(reserve.number)
+    return _parts(private, reserve.share, both).test
+
+
+def _parts(private: Private, share: float, both: _Both) -> HeldOut:
     rows = private._rows
     return HeldOut(
         Private._of(PartRows(rows, share, held=False), _Charged(both.train)),
@@ -134,7 +179,7 @@ class PartRows(RowSource):
 
     def _mine(self, unit: Any) -> Any:
         held = np.floor((unit + 1) * self._share) > np.floor(unit * self._share)
-        return (held == self._wanted) & (unit >= 0)  # rows of nobody are in neither part
+        return held == self._wanted
 
     def blocks(self) -> Iterator[Block]:
         done = 0
@@ -144,6 +189,9 @@ class PartRows(RowSource):
             at = self._places[first:last] - done
             yield _rows_at(table, at), None if y is None else y[at]
             done += size
+
+    def labels(self) -> FloatArray:
+        return self._source.labels()[self._places]
 
     def take(self, places: Places) -> Block:
         return self._source.take(self._places[places])
@@ -167,8 +215,11 @@ def _rows_at(table: Table, places: Places) -> Table:
 class _Both:
     """Charges both parts of a sample to its ledger and to its own memory."""
 
-    def __init__(self, charged: list[tuple[Event, ...]], ledger: Budget | None, mu: float) -> None:
-        self._charged, self._ledger, self._mu = charged, ledger, mu
+    def __init__(
+        self, charged: list[tuple[Event, ...]], ledger: Budget | None, mu: float, label: str
+    ) -> None:
+        self._charged, self._ledger, self._mu, self._label = charged, ledger, mu, label
+        self._paid_by: int | None = None  # charge of a ledger whose reserve is not used yet
         self._left: float | None = None  # of the square of mu, once it is paid for
         self._home: Home | None = None  # where it was paid for
         self._count = Lock()
@@ -182,10 +233,15 @@ class _Both:
                 return
             reserve = GaussianEvent("evaluation", self._mu, 1.0, relation=events[0].relation)
             branches = (events, (reserve,))
-            both = ParallelEvent("fit and evaluation", branches, relation=events[0].relation)
-            self._charge((both,), "fit, and an evaluation on people held out")
-            self._left = self._mu**2 * (1 + _ROUNDING)
-            self._home = Home("the reserve for people held out (hold_out)")
+            both = ParallelEvent(self._label, branches, relation=events[0].relation)
+            number = self._charge((both,), "fit, and an evaluation on people held out")
+            self.resume(number)
+
+    def resume(self, number: int | None) -> None:
+        """From now on an evaluation is paid for, by a charge of a ledger if there is one."""
+        self._paid_by = number
+        self._left = self._mu**2 * (1 + _ROUNDING)
+        self._home = Home("the reserve for people held out (hold_out)")
 
     def test(self, events: tuple[Event, ...]) -> None:
         """Take an evaluation from what was paid for; without a fit it is charged by itself."""
@@ -201,16 +257,19 @@ class _Both:
                     "(hold_out), or was made already; noise='exact' is not covered. Nothing was "
                     "released."
                 )
+            if self._paid_by is not None:  # first, so that no other process uses it as well
+                self._ledger.redeem(self._paid_by, events[0].relation)  # type: ignore[union-attr]
+                self._paid_by = None
             self._left -= used
 
     def _check_home(self) -> None:
         if self._home is not None:
             self._home.check()
 
-    def _charge(self, events: tuple[Event, ...], label: str) -> None:
-        if self._ledger is not None:
-            self._ledger.charge(events, label)
+    def _charge(self, events: tuple[Event, ...], label: str) -> int | None:
+        number = None if self._ledger is None else self._ledger.charge(events, label)
         self._charged.append(events)
+        return number
 
 
 class _Charged(list[tuple[Event, ...]]):

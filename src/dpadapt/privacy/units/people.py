@@ -1,11 +1,13 @@
 r"""Several rows a person: at most k rows of each count, and everybody has exactly k places.
 
-*The construction.* Rows belong together if their ids mean the same; rows without an id belong to
-nobody and are left out. Of a person's rows the first k in the order of the file are kept. They fill
-k places: each row once, and again from the first one while places are left, so that everybody
-weighs the same. The places of a person stand together, and people in the order of a keyed digest of
-their ids, whose key is drawn anew in every process and never leaves it. With U people there are
-n = U k places, and a session sees the rows of these places, nothing else.
+*The construction.* Rows belong together if their ids mean the same; what is no id (missing, blank,
+or nothing that can be compared) is one, too: the rows that have it are those of one person. Of a
+person's rows the first k in the order of the file are kept. They fill k places: each row once, and
+again from the first one while places are left, so that everybody weighs the same. Where a label
+matters, rows without one are left out first, but for those of who has no other. The places of a
+person stand together, and people in the order of a keyed digest of their ids, whose key is drawn
+anew in every process and never leaves it. With U people there are n = U k places, and a session
+sees the rows of these places, nothing else.
 
 *What is public:* U, k, and so n; not how many rows a person has, nor how many there are in the
 file.
@@ -19,12 +21,18 @@ everybody else where they were: the law is the same. Either way the neighbour ha
 places and the same rows in all others: it is k replaced rows away. All statements of a session are
 about one replaced row and hold for any rows, so those about k follow (:mod:`.groups`). Parts are
 dealt by people (:class:`~dpadapt.privacy.core.sample.Sample`): a person lies in one of them.
+
+*Why a missing id is an id.* Let all id cells of a person become c. With every cell somebody's, U
+stays, and one person is replaced, for every c that nobody else has. No rule allows more: whoever
+takes the id of another is that other, and U falls. If rows without an id were nobody's, the person
+would vanish for c = "", and U, which is public, would tell. If each were a person of its own, k of
+them would be k people: U would grow, and one person have the places of k. Where only some cells of
+a person are missing, it has two ids, as anybody may have, and rows with two people; never more.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import secrets
 import uuid
@@ -37,6 +45,8 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+
+from dpadapt._types import FloatArray
 
 from ... import _validate
 from ..accounting.events import Event, Relation
@@ -51,8 +61,10 @@ from .groups import of_people
 __all__ = ["People", "PeopleRows", "memory_rows", "parquet_rows"]
 
 _KEY = secrets.token_bytes(32)  # of the order of people
-_WHOLE = re.compile(r"([+-]?\d{1,40})(\.0*)?", re.ASCII)
-_LARGEST = 10**40  # whole numbers beyond are compared as floats are
+_DIGITS = re.compile(r"([+-]?)(\d+)(\.0*)?", re.ASCII)  # of a text that is a whole number
+_WHOLE, _LONG = (int, np.integer), (Decimal, Fraction)
+_LARGEST = 10**5000  # Decimals beyond, whose digits may not fit anywhere, are compared as floats
+_NO_ID = ""  # the id of whoever's is missing
 _MOST = 2**31  # places, all together
 _EXACT = (int, np.integer, float, np.floating, Decimal, Fraction)
 
@@ -64,9 +76,12 @@ class People:
     Parameters
     ----------
     of : ndarray of int
-        The person of each row; -1 where there is none.
+        The person of each row: 0, 1, 2, ..., everybody there.
     each : int
         k, the places of a person.
+    known : ndarray of bool, optional
+        Which rows have a label, where that matters: the others fill places only of who has no row
+        with one. By default all.
 
     Examples
     --------
@@ -77,14 +92,14 @@ class People:
 
     of: Places
     each: int
+    known: Any = None
 
     @classmethod
     def named(cls, ids: Any, each: int) -> People:
         """People by ids, one for each row; cells of any kind, each read by itself."""
         names = [_name(cell) for cell in ids]
-        order = sorted({name for name in names if name is not None}, key=_digest)
-        known: dict[str | None, int] = {name: place for place, name in enumerate(order)}
-        return cls(np.fromiter((known.get(name, -1) for name in names), np.int64), each)
+        known = {name: place for place, name in enumerate(sorted(set(names), key=_digest))}
+        return cls(np.fromiter((known[name] for name in names), np.int64), each)
 
     @cached_property
     def size(self) -> int:
@@ -94,10 +109,16 @@ class People:
     @cached_property
     def places(self) -> Places:
         """The row in each place, person by person."""
-        counts = np.bincount(self.of + 1, minlength=self.size + 1)  # nobody first
-        starts, kept = np.cumsum(counts)[:-1], np.minimum(counts[1:], self.each)
+        counts = np.bincount(self.of, minlength=self.size)
+        known = np.ones(len(self.of), dtype=bool) if self.known is None else self.known
+        useful = np.bincount(self.of[known], minlength=self.size)
+        starts, kept = np.cumsum(counts) - counts, np.clip(useful, 1, self.each)
         nth = np.arange(self.each) % kept[:, None]
-        return np.asarray(np.argsort(self.of, kind="stable")[(starts[:, None] + nth).ravel()])
+        return np.asarray(np.lexsort((~known, self.of))[(starts[:, None] + nth).ravel()])
+
+    def knowing(self, known: Any) -> People:
+        """Return the same people, their places filled with rows that have a label."""
+        return People(self.of, self.each, known)
 
     def rows(self, source: RowSource) -> PeopleRows:
         """Return the rows in all places."""
@@ -132,6 +153,12 @@ class PeopleRows(RowSource):
 
     def coded(self, classes: Any) -> PeopleRows:
         return PeopleRows(self._source.coded(classes), self.people)
+
+    def labels(self) -> FloatArray:
+        return np.asarray(self._source.labels()[self.people.places])
+
+    def with_labels(self) -> PeopleRows:
+        return PeopleRows(self._source, self.people.knowing(np.isfinite(self._source.labels())))
 
     def take(self, places: Places) -> Block:
         raise _no_draws()
@@ -256,26 +283,44 @@ def _ids(cells: Any) -> Any:
     return list(getattr(cells, "array", cells))
 
 
-def _name(cell: Any) -> str | None:
-    """What an id is compared by: whole numbers exactly, others as labels are; None for no id."""
+def _name(cell: Any) -> str:
+    """What an id is compared by: some text for every cell, and the empty one for no id.
+
+    Whole numbers are compared exactly, as numbers or as texts of plain digits. Every other text is
+    itself, without space around it: 0e123456 is not 0, and Nan is somebody. What is neither is
+    compared as labels are.
+    """
     try:
         if isinstance(cell, bytes):
             cell = _decoded(cell)
-        if isinstance(cell, str) and (whole := _WHOLE.fullmatch(cell.strip())):
-            return str(int(whole[1]))
+        if isinstance(cell, str):
+            return _text_name(cell)
         if isinstance(cell, uuid.UUID):
             return str(cell)
         exact = isinstance(cell, _EXACT) and not isinstance(cell, np.timedelta64)
         value = cell if exact else number(cell)
-        if -_LARGEST < value < _LARGEST and value == int(value):
-            return str(int(value))
-        if isinstance(cell, str) and math.isinf(value) and not cell.strip().isdigit():
-            return cell.strip()  # 12e345 is a name, not a number
-        return key(cell)
+        whole = isinstance(value, _WHOLE) or (_is_short(value) and value == int(value))
+        return f"{Decimal(int(value)):f}" if whole else key(cell) or _NO_ID
     except LET_THROUGH:
         raise
     except BaseException:
-        return None
+        return _NO_ID
+
+
+def _is_short(value: Any) -> bool:
+    """Whether the digits before the point of a number can be written down."""
+    if isinstance(value, _LONG):
+        return -_LARGEST < value < _LARGEST
+    return bool(np.isfinite(value))  # a float of few bits cannot even be compared with the largest
+
+
+def _text_name(text: str) -> str:
+    plain = text.rstrip("\0").strip()  # arrays of texts cannot hold zeros at the end
+    digits = _DIGITS.fullmatch(plain)
+    if digits is None:
+        return plain or _NO_ID
+    number = digits[2].lstrip("0") or "0"
+    return f"-{number}" if digits[1] == "-" and number != "0" else number
 
 
 def _decoded(cell: bytes) -> str:
