@@ -22,6 +22,8 @@ from dpadapt.privacy.accounting.composition import (
     compose_epsilon,
     gaussian_delta,
     pld_epsilon,
+    quick_epsilon,
+    quickly_fits,
     relation_of,
 )
 from dpadapt.privacy.accounting.events import (
@@ -33,6 +35,8 @@ from dpadapt.privacy.accounting.events import (
     ParallelEvent,
     PureEvent,
 )
+from dpadapt.privacy.accounting.pld import _upper, distribution
+from dpadapt.privacy.mechanisms.draws import DrawsEvent
 from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
@@ -333,13 +337,84 @@ def test_many_equal_splits_do_not_explode():
     assert compose_epsilon(events, 1e-6) == pytest.approx(expected, rel=1e-9)
 
 
-def test_too_many_ways_are_refused():
+def test_gaussian_splits_cost_their_larger_mu_however_many_there_are():
     events = [
-        ParallelEvent("r", tuple((gaussian(0.1 + i / 7 + j / 100),) for i in range(10)))
-        for j in range(4)
+        ParallelEvent("r", tuple((gaussian(0.01 + i / 700 + j / 10_000),) for i in range(10)))
+        for j in range(100)
     ]
-    with pytest.raises(ValueError, match="more than 1000 ways"):
-        compose_epsilon(events, 1e-6)
+    worst = [gaussian(0.01 + 9 / 700 + j / 10_000) for j in range(100)]
+    assert compose_epsilon(events, 1e-6) == pytest.approx(compose_epsilon(worst, 1e-6), rel=1e-9)
+
+
+FITS = {
+    "pure": lambda u: PureEvent("p", 0.3 * u),
+    "range": lambda u: BoundedRangeEvent("b", 0.4 * u, 1.0),
+    "poisson": lambda u: PoissonGaussianEvent("s", 1.0, 2.0 / u, 0.1),
+    "discrete": lambda u: DiscreteGaussianEvent("d", 0.1 * u, 1.0),
+    "stopping": lambda u: RandomStoppingEvent("t", (gaussian(0.05 * u),), 1.0, 0.9),
+    "draws": lambda u: DrawsEvent("w", 0.5, 1e-8, 100, 1e-3 * u),
+}
+
+
+def splits(kinds: list[str], seed: int) -> list[ParallelEvent]:
+    """Fits with a hold-out, whose two branches nobody can order."""
+    draw = np.random.default_rng(seed)
+    size = lambda: float(draw.uniform(0.7, 1.4))  # noqa: E731
+    return [
+        ParallelEvent("fit and evaluation", ((FITS[k](size()),), (gaussian(0.12 * size()),)))
+        for k in kinds
+    ]
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-3])
+@pytest.mark.parametrize(
+    ("kinds", "most"),
+    [
+        (["pure"] * 4, 1.01),
+        (["pure", "range", "poisson", "pure", "range"], 1.1),
+        (["pure", "discrete", "pure", "stopping"], 1.05),
+        (["draws", "pure", "draws", "poisson"], 1.01),
+    ],
+)
+def test_many_splits_cost_no_less_than_any_way_through_them(kinds, most, delta):
+    events = splits(kinds, len(kinds))
+    listed = max(
+        compose_epsilon([one for branch in way for one in branch], delta)
+        for way in itertools.product(*(e.branches for e in events))
+    )
+    together = compose_epsilon(events, delta)
+    assert listed * (1 - 1e-9) <= together <= listed * most
+    at = listed * 0.9
+    worst = max(
+        compose_delta([one for branch in way for one in branch], at)
+        for way in itertools.product(*(e.branches for e in events))
+    )
+    assert compose_delta(events, at) >= worst * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_worst_loss_dominates_each_branch_at_every_threshold(seed):
+    (split,) = splits([["pure", "range", "poisson"][seed % 3]], seed)
+    worst = distribution([split])
+    at = np.linspace(-0.5, 1.5, 200)
+    each = [distribution(branch).get_delta_for_epsilon(at) for branch in split.branches]
+    assert (worst.get_delta_for_epsilon(at) >= np.max(each, axis=0) * (1 - 1e-3) - 1e-12).all()
+
+
+def test_one_split_many_times_is_many_splits():
+    (split,) = splits(["pure"], 0)
+    for count in (2, 40):
+        once, each = replace(split, count=count), [split] * count
+        assert compose_epsilon([once], 1e-6) == pytest.approx(compose_epsilon(each, 1e-6), rel=1e-3)
+    assert replace(split, count=40).pure_epsilon == pytest.approx(40 * split.pure_epsilon)
+
+
+def test_quick_bounds_are_bounds():
+    for kinds in (["pure"] * 3, ["range", "poisson"], ["draws", "stopping"]):
+        events = [*splits(kinds, 1), PureEvent("x", 0.2), gaussian(0.1)]
+        epsilon = compose_epsilon(events, 1e-6)
+        assert epsilon <= quick_epsilon(events, 1e-6) < math.inf
+        assert not quickly_fits(events, epsilon * 0.98, 1e-6)
 
 
 # Relations -------------------------------------------------------------------------------------
@@ -596,3 +671,38 @@ def test_any_mixture_is_between_its_parts_and_their_sum(ratio, epsilon, count, d
     mixed = compose_epsilon(normal + pure, delta)
     assert mixed >= max(compose_epsilon(normal, delta), compose_epsilon(pure, delta)) - 1e-9
     assert mixed <= compose_epsilon(normal, delta) + count * epsilon * (1 + 1e-9)
+
+
+# Splits that are far out -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mu", [1.5, 2.5, 3.0, 21.87, 65.61, 1e3])
+@pytest.mark.parametrize("beside", [(), (PureEvent("p", 0.001),)], ids=["alone", "beside"])
+def test_no_split_is_too_far_out_to_be_composed(mu, beside):
+    """Rounding takes a curve beyond 1, e^710 is no number, all of a distribution can be infinite.
+
+    What is met in the dearer branch every time is the exact lower bound.
+    """
+    other = PureEvent("q", 0.003 if beside else mu * mu / 2)
+    split = ParallelEvent("s", ((gaussian(mu), *beside), (other,)), count=9)
+    exact = compose_epsilon([gaussian(mu, 9)], 1e-6)
+    found = compose_epsilon([split], 1e-6)
+    assert exact * (1 - 1e-9) <= found < 1.2 * exact + (0 if beside else 9 * mu * mu / 2)
+    assert compose_delta([split], 0.9 * exact) >= compose_delta([gaussian(mu, 9)], 0.9 * exact)
+
+
+@pytest.mark.parametrize(
+    ("computed", "bound"),
+    [
+        ([1 + 7e-11, 0.5], [1.0, 0.5]),
+        ([0.5, -1e-17], [0.5, 0.5]),
+        ([0.5, -math.inf, 0.4], [0.5, 0.5, 0.4]),
+        ([-math.inf, 0.4], [1.0, 0.4]),
+        ([math.nan, 0.4, math.nan], [1.0, 0.4, 0.4]),
+        ([0.4, 0.5, math.inf], [0.4, 0.4, 0.4]),
+        ([1.0, 0.0, -0.0], [1.0, 0.0, 0.0]),
+    ],
+)
+def test_a_curve_that_rounding_broke_is_mended_upwards(computed, bound):
+    """Never to 0 what is below it: the bound before it holds, and 1 where there is none."""
+    assert _upper(np.array(computed)).tolist() == bound

@@ -183,18 +183,17 @@ def test_relations_do_not_mix(account: Account) -> None:
     assert len(account.events()) == 4
 
 
-def test_splits_that_cannot_be_composed_are_refused_and_the_ledger_goes_on(path: Path) -> None:
-    account = Ledger(path).create("hospital", epsilon=EPSILON, delta=DELTA)
-
-    def split(size: int) -> list[Event]:
-        branches = tuple((*gaussian(1e-6 * (size + k)),) for k in range(size))
-        return [ParallelEvent("parts", branches=branches)]
-
-    account.charge(split(40), "fit")
-    with pytest.raises(LedgerError, match=r"cannot take this charge.*Nothing was charged"):
-        account.charge(split(30), "another split")
-    account.charge(SMALL, "fit")
-    assert len(account.events()) == 2
+def test_any_number_of_different_hold_outs_is_charged(any_account: Account) -> None:
+    """Of fits whose branches can be ordered, and of such whose branches cannot."""
+    for number in range(60):
+        size = 1e-5 * (1 + number / 100)
+        fit: Event = [gaussian(size)[0], PureEvent("pure", size)][number % 2]
+        reserve = gaussian(1.1e-5 * (1 + number % 7))[0]
+        any_account.charge([ParallelEvent("fit and evaluation", ((fit,), (reserve,)))], "fit")
+    assert len(any_account.events()) == 60
+    (dataset,) = any_account.ledger.check()
+    assert len(dataset.balance.sums) < 12
+    assert any_account.spent() < EPSILON
 
 
 # reading -----------------------------------------------------------------------------------------
@@ -500,6 +499,32 @@ def test_a_row_locked_on_postgres(postgres_url: str) -> None:
             account.charge(SMALL, "fit")
         assert account.events() == ()
     account.charge(SMALL, "fit")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_table_locked_on_postgres_ends_the_wait_of_readers_too(postgres_url: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    account = Ledger(postgres_url).create("hospital", epsilon=EPSILON, delta=DELTA)
+    with psycopg.connect(postgres_url) as holder:
+        holder.execute("LOCK TABLE dpadapt_charge IN ACCESS EXCLUSIVE MODE")
+        for ask in (account.events, lambda: account.charge(SMALL, "fit")):
+            with pytest.raises(LedgerError, match=r"locked by another process \(waited 0.2 s\)"):
+                ask()
+    account.charge(SMALL, "fit")
+
+
+def test_a_statement_that_does_not_end_on_postgres(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("psycopg")
+    account = Ledger(postgres_url).create("hospital", epsilon=EPSILON, delta=DELTA)
+    monkeypatch.setattr(Store, "busy_seconds", 0.2)
+    monkeypatch.setattr("dpadapt.privacy.ledger.postgres._GRACE", 0.1)
+    with (
+        pytest.raises(LedgerError, match=r"did not end a statement in 0.3 s"),
+        account.ledger._store.transaction() as connection,
+    ):
+        connection.exec_driver_sql("SELECT pg_sleep(20)")
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import lru_cache
+from itertools import chain, combinations_with_replacement
 
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
@@ -38,12 +38,15 @@ __all__ = [
     "fits",
     "gaussian_delta",
     "pld_epsilon",
+    "quick_epsilon",
+    "quickly_fits",
     "relation_of",
+    "worst_ways",
 ]
 
 _Events = tuple[Event, ...]
 _Of = Callable[[_Events, float], float]  # epsilon of events at a delta, or the reverse
-_MOST_SCENARIOS = 1_000  # ways to pass through parallel events, repetitions not counted
+_MOST_SCENARIOS = 8  # ways to pass through splits that are looked at one by one
 _LARGEST_EPSILON = 1e7  # where a search for epsilon gives up and answers inf
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
@@ -98,11 +101,42 @@ def fits(events: Iterable[Event], epsilon: float, delta: float) -> bool:
     >>> fits([PureEvent("a", 0.5)], 0.5, 1e-6), fits([PureEvent("a", 0.6)], 0.5, 1e-6)
     (True, False)
     """
+    return _fits(events, epsilon, delta, (_quick_delta_of, _delta_of))
+
+
+@np.errstate(all="ignore")
+def quickly_fits(events: Iterable[Event], epsilon: float, delta: float) -> bool:
+    """Whether that can be proved without a privacy loss distribution, which takes its time.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.accounting.events import PureEvent
+    >>> quickly_fits([PureEvent("a", 0.5)], 0.5, 1e-6)
+    True
+    """
+    return _fits(events, epsilon, delta, (_quick_delta_of,))
+
+
+def _fits(events: Iterable[Event], epsilon: float, delta: float, proofs: Iterable[_Of]) -> bool:
     _validate.non_negative("epsilon", epsilon)
     return all(
-        any(_total_delta(of, scenario, epsilon) <= delta for of in (renyi_delta, _delta_of))
+        any(_total_delta(of, scenario, epsilon) <= delta for of in proofs)
         for scenario in _scenarios(events)
     )
+
+
+@np.errstate(all="ignore")
+def quick_epsilon(events: Iterable[Event], delta: float) -> float:
+    """Epsilon that is proved without a privacy loss distribution: no less than the smallest.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.accounting.events import PureEvent
+    >>> quick_epsilon([PureEvent("a", 0.5), PureEvent("b", 0.25)], 0.0)
+    0.75
+    """
+    _validate.delta(delta, allow_zero=True)
+    return max(_with_failures(_quick_epsilon_of, s, delta) for s in _scenarios(events))
 
 
 def _total_delta(delta_of: _Of, scenario: _Events, epsilon: float) -> float:
@@ -182,9 +216,12 @@ def _leaves(events: Iterable[Event]) -> Iterable[Event]:
 
 
 def _scenarios(events: Iterable[Event]) -> list[_Events]:
-    """Every list of events that one changed record can meet: one branch of each split.
+    """Lists of events that cover all that one changed record can meet: a branch of each split.
 
-    Events that cost nothing are dropped; lists that differ in their labels alone count once.
+    Branches that another one covers (:func:`worst_ways`) are dropped, events that cost nothing
+    too. Where few combinations are left, each is a list of its own, so that the cost is the largest
+    of theirs. Where there would be more, there is one list, in which the splits stand as they are:
+    what a :class:`~.events.ParallelEvent` answers by itself holds for each of its branches.
     """
     events = tuple(events)
     for event in events:
@@ -193,28 +230,51 @@ def _scenarios(events: Iterable[Event]) -> list[_Events]:
     relation_of(events)
     events = tuple(e if is_known(e) else Event(e.label, relation=e.relation) for e in events)
     common = tuple(e for e in events if not e.ways and e.pure_epsilon > 0)
+    splits = [
+        (event, worst_ways(chain(*map(_scenarios, event.ways)))) for event in events if event.ways
+    ]
+    counts = [event.law()[1] for event, _ in splits]
+    sizes = (math.comb(len(ways) + n - 1, n) for (_, ways), n in zip(splits, counts, strict=True))
+    few = math.prod(sizes) <= _MOST_SCENARIOS
     scenarios: list[_Events] = [()]
-    for event in events:
-        if event.ways:
-            ways = _distinct(way for branch in event.ways for way in _scenarios(branch))
-            combined = (s + way for s in scenarios for way in ways)
-            too_many = len(scenarios) * len(ways) > 100 * _MOST_SCENARIOS
-            scenarios = [] if too_many else _distinct(combined)
-            if too_many or len(scenarios) > _MOST_SCENARIOS:
-                raise ValueError(
-                    f"the parallel events combine in more than {_MOST_SCENARIOS} ways; put what "
-                    "runs on one split of the rows into one ParallelEvent."
-                )
+    for (event, ways), count in zip(splits, counts, strict=True):
+        if count > _MOST_SCENARIOS or (len(ways) > 1 and not few):
+            scenarios = [(*scenario, event) for scenario in scenarios]
+        else:
+            met = [sum(each, ()) for each in combinations_with_replacement(ways, count)]
+            scenarios = worst_ways(scenario + way for scenario in scenarios for way in met)
     return [common + scenario for scenario in scenarios]
 
 
-def _distinct(scenarios: Iterable[_Events]) -> list[_Events]:
-    """One of each set of scenarios that differ in labels and order alone."""
-    seen = {
-        frozenset(Counter(replace(event, label="") for event in scenario).items()): scenario
-        for scenario in scenarios
-    }
-    return list(seen.values())
+def worst_ways(ways: Iterable[_Events]) -> list[_Events]:
+    """Those lists of events that no other one covers; in their order.
+
+    One list covers another if it has at least its mu of Gaussian releases together, and every other
+    law at least as often: then the other is what is left of it if releases are withheld and
+    noise is added, which costs nothing, also beside any third list.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
+    >>> small, large = (GaussianEvent("a", 1.0, 9.0),), (GaussianEvent("b", 1.0, 2.0),)
+    >>> worst_ways([small, large]) == [large]
+    True
+    >>> len(worst_ways([large, (PureEvent("c", 0.1),)]))
+    2
+    """
+    kept: list[tuple[float, Counter[Event], _Events]] = []
+    for way in ways:
+        mu, laws = 0.0, Counter[Event]()
+        for event in way:
+            if math.isfinite(event.gaussian_mu):
+                mu = math.hypot(mu, event.gaussian_mu)
+            else:
+                unit, count = event.law()
+                laws[unit] += count
+        if not any(mu <= other and laws <= more for other, more, _ in kept):
+            kept = [one for one in kept if not (one[0] <= mu and one[1] <= laws)]
+            kept.append((mu, laws, way))
+    return [way for _, _, way in kept]
 
 
 def _failures(events: _Events) -> tuple[float, _Events]:
@@ -240,6 +300,13 @@ def _gaussian_and_rest(events: _Events) -> tuple[float, float]:
 
 
 def _epsilon_of(events: _Events, delta: float) -> float:
+    proved = _quick_epsilon_of(events, delta)
+    if delta == 0 or _is_closed(events):
+        return proved
+    return min(proved, _pld_epsilon(events, delta), _normal_epsilon(events, delta))
+
+
+def _quick_epsilon_of(events: _Events, delta: float) -> float:
     pure = math.fsum(event.pure_epsilon for event in events)
     if delta == 0:
         return pure
@@ -249,12 +316,19 @@ def _epsilon_of(events: _Events, delta: float) -> float:
         return plain
     if _is_one_release(events) and math.isfinite(pure):
         return min(_single_pure_epsilon(pure, delta), renyi_epsilon(events, delta))
-    proved = min(plain, renyi_epsilon(events, delta), _pld_epsilon(events, delta))
-    return min(proved, _normal_epsilon(events, delta))
+    return min(plain, renyi_epsilon(events, delta))
 
 
 def _delta_of(events: _Events, epsilon: float) -> float:
     """Delta is zero only where pure epsilons prove it: one that underflows is no zero."""
+    proved = _quick_delta_of(events, epsilon)
+    if proved == 0 or _is_closed(events):
+        return proved
+    proved = min(proved, _pld_delta(events, epsilon), _normal_delta(events, epsilon))
+    return max(proved, math.ulp(0.0))
+
+
+def _quick_delta_of(events: _Events, epsilon: float) -> float:
     pure = math.fsum(event.pure_epsilon for event in events)
     if pure <= epsilon:
         return 0.0
@@ -265,9 +339,15 @@ def _delta_of(events: _Events, epsilon: float) -> float:
     elif _is_one_release(events) and math.isfinite(pure):
         proved = min(_single_pure_delta(pure, epsilon), renyi_delta(events, epsilon))
     else:
-        proved = min(plain, renyi_delta(events, epsilon), _pld_delta(events, epsilon))
-        proved = min(proved, _normal_delta(events, epsilon))
+        proved = min(plain, renyi_delta(events, epsilon))
     return max(proved, math.ulp(0.0))
+
+
+def _is_closed(events: _Events) -> bool:
+    """Whether a closed form is as good as a privacy loss distribution."""
+    if _gaussian_and_rest(events)[1] == 0:
+        return True
+    return _is_one_release(events) and math.isfinite(events[0].pure_epsilon)
 
 
 def _is_one_release(events: _Events) -> bool:

@@ -25,15 +25,16 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from ... import _validate
-from .pld import PrivacyLoss, RandomisedResponse
-from .renyi import renyi_pure, square
+from .pld import PrivacyLoss, RandomisedResponse, WorstLoss
+from .renyi import renyi_pure, renyi_sum, square
 
 __all__ = ["BoundedRangeEvent", "DiscreteGaussianEvent", "Event", "GaussianEvent", "LaplaceEvent"]
 __all__ += ["ParallelEvent", "PureEvent", "Relation", "event_from_dict"]
 
 Relation = Literal["replace-one", "add-remove", "replace-unit"]  # unit: a person's rows together
-# in a ledger: ratios add up in squares, equal laws are counted, Renyi divergences add up, none does
-Addition = Literal["squares", "laws", "orders", "apart"]
+# in a ledger: ratios add up in squares, equal laws are counted, Renyi divergences and probabilities
+# of failure add up, the branches of a split are looked at
+Addition = Literal["squares", "laws", "orders", "failures", "branches"]
 _KINDS: dict[str, type[Event]] = {}
 
 
@@ -319,19 +320,24 @@ class BoundedRangeEvent(_PureNoise):
 
 @dataclass(frozen=True, slots=True)
 class ParallelEvent(Event):
-    """Events on disjoint parts of the private rows, split by public indices.
+    """Events on disjoint parts of the private rows, split by public indices; ``count`` such splits.
 
-    A neighbour changes one record, hence one part: the cost is that of the worst branch.
+    A neighbour changes one record, hence one part of each split: the cost is that of the worst
+    branch. What is answered here holds whichever branch is met: each answer is the largest of the
+    branches', order by order (Renyi) or threshold by threshold (:class:`~.pld.WorstLoss`). Those of
+    several splits add up as they do for any release, without a list of who meets what.
 
     Examples
     --------
-    >>> ParallelEvent("parts", branches=((PureEvent("a", 1.0),), (PureEvent("b", 2.0),))).kind
-    'parallel'
+    >>> split = ParallelEvent("parts", branches=((PureEvent("a", 1.0),), (PureEvent("b", 2.0),)))
+    >>> split.kind, split.pure_epsilon
+    ('parallel', 2.0)
     """
 
     branches: tuple[tuple[Event, ...], ...]
+    count: int = 1
     kind: ClassVar[str] = "parallel"
-    adds: ClassVar[Addition | None] = "apart"
+    adds: ClassVar[Addition | None] = "branches"
 
     def __post_init__(self) -> None:
         Event.__post_init__(self)
@@ -339,11 +345,51 @@ class ParallelEvent(Event):
             raise ValueError("branches must be a tuple of at least one tuple of events.")
         for branch in self.branches:
             check_events("branches", branch)
+        _validate.count("count", self.count)
 
     @property
     def ways(self) -> tuple[tuple[Event, ...], ...]:
         """The branches."""
         return self.branches
+
+    @property
+    def gaussian_mu(self) -> float:
+        """The largest of a branch: of two Gaussian releases the noisier is the other, noised."""
+        worst = max(math.hypot(*(e.gaussian_mu for e in branch)) for branch in self.branches)
+        return math.sqrt(self.count) * worst
+
+    @property
+    def pure_epsilon(self) -> float:
+        """The largest of a branch."""
+        worst = max(math.fsum(event.pure_epsilon for event in branch) for branch in self.branches)
+        return self.count * worst
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """The largest of a branch, at each order."""
+        each = [renyi_sum(branch, orders) for branch in self.branches]
+        return np.asarray(self.count * np.max(each, axis=0))
+
+    @property
+    def loss(self) -> tuple[PrivacyLoss, int] | None:
+        """The smallest that is no better than any branch; None where one branch has none."""
+        worst = WorstLoss.of(self.branches)
+        return None if worst is None else (worst, self.count)
+
+    @property
+    def failure(self) -> float:
+        """The largest of a branch."""
+        worst = max(math.fsum(event.failure for event in branch) for branch in self.branches)
+        return min(1.0, self.count * worst)
+
+    @property
+    def without_failure(self) -> ParallelEvent:
+        """What the branches cost where they do not fail."""
+        ways = tuple(tuple(event.without_failure for event in b) for b in self.branches)
+        return replace(self, branches=ways)
+
+    def law(self) -> tuple[Event, int]:
+        """One split."""
+        return replace(self.nameless(), count=1), self.count
 
     def nameless(self) -> ParallelEvent:
         """The same without the words in it."""

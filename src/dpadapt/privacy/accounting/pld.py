@@ -26,11 +26,12 @@ from dpadapt._types import FloatArray
 if TYPE_CHECKING:
     from .events import Event
 
-__all__ = ["PrivacyLoss", "RandomisedResponse", "distribution"]
+__all__ = ["PrivacyLoss", "RandomisedResponse", "WorstLoss", "distribution"]
 
 FINEST, _STEP = 1e-4, 5e-4  # grid step over the spread of the privacy loss
 MOST_POINTS = 100_000  # of one side of the grid of one sampled release
 _SMALLEST = 1e-9  # step of the grid
+_NOTHING = 1e-18  # a delta that nobody asks for
 _WIDEST = 1e6  # spread of a privacy loss beyond which no distribution is computed
 
 
@@ -93,6 +94,62 @@ class RandomisedResponse(PrivacyLoss):
         return connect_the_dots(hockey_stick, step, -edge, edge).self_compose(count)
 
 
+@dataclass(frozen=True, slots=True)
+class WorstLoss(PrivacyLoss):
+    """Privacy loss that no branch of a split exceeds, whichever a changed record is in.
+
+    Let h_b(t) be the hockey-stick divergence, at the threshold t = e^epsilon, of the pair that
+    dominates branch b. Each h_b is convex and non-increasing, and so is their maximum h, which is
+    1 at t = 0 and never below 1 - t: h is the curve of a pair of laws, and the smallest that
+    dominates all branches (Zhu, Dong, Wang 2022, Proposition 8: a curve with these properties has a
+    pair; Theorem 10: under adaptive composition, pairs of the parts dominate the whole). A record
+    meets one branch of each split, so a product of such pairs dominates every combination of
+    branches at once. Chords of a convex function lie above it: connecting the dots is an upper
+    bound, and a branch that is discretised before is one, too. Curves of symmetric pairs satisfy
+    h(1/t) = 1 - 1/t + h(t)/t, and so does their maximum.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
+    >>> worst = WorstLoss.of(((PureEvent("a", 0.5),), (GaussianEvent("b", 0.1, 1.0),)))
+    >>> round(worst.distribution(1, 1e-3).get_epsilon_for_delta(1e-9), 2)
+    0.54
+    """
+
+    branches: tuple[tuple[Event, ...], ...]
+    rank: ClassVar[int] = 3
+
+    @classmethod
+    def of(cls, branches: tuple[tuple[Event, ...], ...]) -> WorstLoss | None:
+        """Of branches that all have a privacy loss."""
+        return None if any(_laws(branch) is None for branch in branches) else cls(branches)
+
+    def _parts(self) -> list[tuple[float, _Laws]]:
+        return [laws for branch in self.branches if (laws := _laws(branch)) is not None]
+
+    def variance(self, count: int) -> float:
+        """Of the widest branch."""
+        return count * max(_variance(*part) for part in self._parts())
+
+    @classmethod
+    def grid(cls, laws: Counter[WorstLoss], step: float, spread: float) -> float:
+        """What all branches can be computed on."""
+        for worst in laws:
+            for _, inner in worst._parts():
+                step = _grid(inner, step, spread)
+        return step
+
+    def distribution(self, count: int, step: float) -> Any:
+        """Of the largest divergence at each threshold, out to where all but infinity is seen."""
+        each = [_composed(mu, laws, step) for mu, laws in self._parts()]
+        edge = max(_edge(one, step) for one in each)
+
+        def hockey_stick(at: FloatArray) -> FloatArray:
+            return np.asarray(np.max([one.get_delta_for_epsilon(at) for one in each], axis=0))
+
+        return connect_the_dots(hockey_stick, step, -edge, edge).self_compose(count)
+
+
 def distribution(events: Sequence[Event]) -> Any:
     """Pessimistic privacy loss distribution of all events, or None where one has none.
 
@@ -104,33 +161,78 @@ def distribution(events: Sequence[Event]) -> Any:
     >>> round(distribution([PureEvent("answer", 0.5)]).get_epsilon_for_delta(1e-9), 3)
     0.5
     """
+    found = _laws(events)
+    if found is None:
+        return None
+    mu, laws = found
+    variance = _variance(mu, laws)
+    spread = math.sqrt(variance) + variance / 2
+    step = _grid(laws, max(_STEP * spread, _SMALLEST), spread) if spread < _WIDEST else math.inf
+    try:
+        return None if math.isinf(step) else _composed(mu, laws, step)
+    except (ValueError, OverflowError):  # too far out for dp-accounting: other proofs remain
+        return None
+
+
+_Laws = dict[type[PrivacyLoss], Counter[PrivacyLoss]]
+
+
+def _laws(events: Sequence[Event]) -> tuple[float, _Laws] | None:
+    """The mu of Gaussian releases together, and the laws of others; None where one has none."""
     mu = 0.0
-    laws: dict[type[PrivacyLoss], Counter[PrivacyLoss]] = {}
+    laws: _Laws = {}
     for event in events:
-        one, loss = event.gaussian_mu, event.loss
+        one = event.gaussian_mu
         if math.isfinite(one):
             mu = math.hypot(mu, one)
-        elif loss is None:
+            continue
+        loss = event.loss
+        if loss is None:
             return None
-        else:
-            law, count = loss
-            laws.setdefault(type(law), Counter())[law] += count
-    kinds = sorted(laws, key=lambda kind: kind.rank)
-    variance = mu * mu
-    for kind in kinds:
-        variance += sum(law.variance(count) for law, count in laws[kind].items())
-    spread = math.sqrt(variance) + variance / 2
-    if not spread < _WIDEST:
-        return None
-    step = max(_STEP * spread, _SMALLEST)
-    for kind in kinds:
-        step = kind.grid(laws[kind], step, spread)
-    if math.isinf(step):
-        return None
-    parts = [law.distribution(k, step) for kind in kinds for law, k in laws[kind].items()]
+        law, count = loss
+        laws.setdefault(type(law), Counter())[law] += count
+    return mu, {kind: laws[kind] for kind in sorted(laws, key=lambda kind: kind.rank)}
+
+
+def _variance(mu: float, laws: _Laws) -> float:
+    each = (law.variance(count) for some in laws.values() for law, count in some.items())
+    return mu * mu + sum(each)
+
+
+def _grid(laws: _Laws, step: float, spread: float) -> float:
+    for kind, some in laws.items():
+        step = kind.grid(some, step, spread)
+    return step
+
+
+def _composed(mu: float, laws: _Laws, step: float) -> Any:
+    parts = [law.distribution(k, step) for some in laws.values() for law, k in some.items()]
     if mu > 0 or not parts:
         parts.append(_gaussian(mu, step))
     return reduce(lambda total, part: total.compose(part), parts)
+
+
+def _edge(pld: Any, step: float) -> int:
+    """Where a divergence has fallen to what it is far away, in steps."""
+    edges = 2 ** np.arange(3, 17)
+    curve = _upper(pld.get_delta_for_epsilon(edges * step))
+    falls = (curve > curve[-1] * (1 + 1e-6)) & (curve > _NOTHING)
+    return int(edges[min(int(np.count_nonzero(falls)), len(edges) - 1)])
+
+
+def _upper(curve: FloatArray) -> FloatArray:
+    """A computed hockey-stick curve, at growing thresholds, made one again: nowhere lower.
+
+    Rounding takes it beyond 1 or below 0, and far out it is no number (e^710 times nothing). No
+    divergence is above 1, so what is may become 1, and so may what is none. A divergence does not
+    grow with its threshold: the smallest bound up to a threshold holds there.
+
+    Examples
+    --------
+    >>> _upper(np.array([1 + 1e-11, 0.5, -1e-17, 0.6, np.nan, 0.1, -np.inf]))
+    array([1. , 0.5, 0.5, 0.5, 0.5, 0.1, 0.1])
+    """
+    return np.minimum.accumulate(np.where(curve >= 0, np.minimum(curve, 1.0), 1.0))
 
 
 def _gaussian(mu: float, step: float) -> Any:
@@ -149,6 +251,6 @@ def connect_the_dots(
     """Upper discretisation of a symmetric pair from its hockey-stick curve on a grid."""
     from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
-    deltas = np.minimum.accumulate(hockey_stick(np.arange(low, high + 1, dtype=np.float64) * step))
+    deltas = _upper(hockey_stick(np.arange(low, high + 1, dtype=np.float64) * step))
     pmf = pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(step, low, high, deltas)
     return privacy_loss_distribution.PrivacyLossDistribution(pmf)

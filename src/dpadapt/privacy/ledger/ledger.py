@@ -7,8 +7,8 @@ the budget is refused. A crash can waste budget, it never loses a charge.
 The ledger is a SQLite file, or a PostgreSQL database where several machines share it. Keep the
 file on a local disk: SQLite's locks are unsafe on network file systems. A file has one name and
 one place; a copy, a second name or an old version is refused until it is adopted. Back it up with
-``sqlite3 budget.db ".backup copy.db"``, and never put an old copy back: what was charged since
-would be forgotten. ``docs/ledger.md`` says more.
+``dpadapt ledger backup``, and never put an old copy back: what was charged since would be
+forgotten. ``docs/ledger.md`` says more.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
 
 from ... import _validate
-from ..accounting.events import Event
+from ..accounting.composition import relation_of
+from ..accounting.events import Event, GaussianEvent, Relation
+from ..accounting.reserves import Reserve, reserve_of
 from ..core.errors import LedgerError
 from . import tables as tables
 from .adopting import adopt
@@ -66,6 +69,7 @@ class Ledger:
     >>> ledger = Ledger(pathlib.Path(folder.name) / "budget.db")
     >>> account = ledger.create("hospital", epsilon=1.0, delta=1e-6)
     >>> account.charge([GaussianEvent("mean", sensitivity=1.0, scale=10.0)], label="first fit")
+    1
     >>> round(account.spent(), 3), round(account.left(), 3)
     (0.397, 0.9)
     >>> [charge.label for charge in ledger.charges("hospital")]
@@ -148,7 +152,15 @@ class Ledger:
         adopt(self._store)
         return self.check()
 
-    def _charge(self, name: str, events: Sequence[Event], label: str) -> None:
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the ledger to a new file, also while others charge; checked before it has its name.
+
+        The copy is not in use: if it must be, put it into the place of the ledger and adopt it.
+        What is charged after the copy is not in it.
+        """
+        self._store.backup(Path(path).expanduser())
+
+    def _charge(self, name: str, events: Sequence[Event], label: str) -> int:
         """Compose outside the lock; insert if nobody else did meanwhile, else begin again.
 
         Who was overtaken a few times composes under the lock, where nobody can.
@@ -162,16 +174,29 @@ class Ledger:
             with self._store.transaction(write=True) as connection:
                 if tables.head_of(connection, name) == balance.head:
                     self.wrote = True
-                    tables.append(connection, balance, _now(), label, text, stored)
-                    return
+                    return tables.append(connection, balance, _now(), label, text, stored).number
         with self._store.transaction(write=True) as connection:
             tables.head_of(connection, name)
             balance = tables.read_balance(connection, self._store, name)
             if self._admits(balance, stored):
                 self.wrote = True
-                tables.append(connection, balance, _now(), label, text, stored)
-                return
+                return tables.append(connection, balance, _now(), label, text, stored).number
         raise balance.refusal(stored)
+
+    def _redeem(self, name: str, number: int, relation: Relation) -> None:
+        """Write down, once and for all, that what a charge has set aside is used."""
+        events = (GaussianEvent("nothing more", 0.0, 1.0, relation=relation),)
+        label = _redeemed(number)
+        with self._store.transaction(write=True) as connection:
+            tables.head_of(connection, name)
+            balance = tables.read_balance(connection, self._store, name)
+            if not 0 < number <= balance.number or tables.is_labelled(connection, name, label):
+                raise LedgerError(
+                    f"what charge {number} of {name!r} has set aside for an evaluation is used "
+                    "already. Nothing was released."
+                )
+            self.wrote = True
+            tables.append(connection, balance, _now(), label, encode(events), events)
 
     def _balance(self, name: str) -> Balance:
         with self._store.transaction() as connection:
@@ -179,12 +204,13 @@ class Ledger:
 
     def _admits(self, balance: Balance, events: Sequence[Event]) -> bool:
         try:
-            return balance.admits(events)
-        except ValueError as error:  # relations that do not mix, splits too many to combine
+            relation_of((*balance.sums, *events))
+        except ValueError as error:
             raise LedgerError(
                 f"data set {balance.name!r} of the ledger {self._store.display} cannot take this "
                 f"charge on top of the earlier ones: {error} Nothing was charged or released."
             ) from None
+        return balance.admits(events)
 
     def __repr__(self) -> str:
         return f"Ledger({self._store.display!r})"
@@ -239,10 +265,11 @@ whole life, nothing raises it.
     ledger: Ledger
     name: str
 
-    def charge(self, events: Sequence[Event], label: str) -> None:
+    def charge(self, events: Sequence[Event], label: str) -> int | None:
         """Charge ``events``, or raise before anything is written.
 
         On return the charge is on disk, and the noise may be drawn. No events, no charge.
+        Returns its number within the data set.
 
         Parameters
         ----------
@@ -258,8 +285,27 @@ whole life, nothing raises it.
             The ledger cannot be read or written.
         """
         label = _text("label", label)
-        if events := tuple(events):
-            self.ledger._charge(_text("name", self.name), events, label)
+        events = tuple(events)
+        return self.ledger._charge(_text("name", self.name), events, label) if events else None
+
+    def redeem(self, number: int, relation: Relation = "replace-one") -> None:
+        """Use what charge ``number`` has set aside, once: see :meth:`reserves`."""
+        self.ledger._redeem(_text("name", self.name), number, relation)
+
+    def reserves(self) -> tuple[Reserve, ...]:
+        """What fits have set aside for an evaluation on people held out, and none has used.
+
+        After a crash between fit and evaluation, ``dpadapt evaluate --holdout`` uses it.
+        """
+        charges = self.ledger.charges(self.name)
+        used = {charge.label for charge in charges}
+        unused = (charge for charge in charges if _redeemed(charge.id) not in used)
+        found = (reserve_of(charge.id, charge.events) for charge in unused)
+        return tuple(reserve for reserve in found if reserve is not None)
+
+    def number(self) -> int:
+        """How many charges there are."""
+        return self._balance().number
 
     def events(self) -> tuple[Event, ...]:
         """Every event that was ever charged."""
@@ -313,6 +359,11 @@ def _is_invisible(character: str) -> bool:
     return unicodedata.category(character) == "Cf" or any(
         first <= ord(character) <= last for first, last in _INVISIBLE
     )
+
+
+def _redeemed(number: int) -> str:
+    """Label of the record that what a charge has set aside is used."""
+    return f"evaluation on people held out, paid by charge {number}"
 
 
 def _now() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, inspect, make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,7 +13,16 @@ from ..core.errors import LedgerError
 from .layout import schema
 from .store import Store
 
-_CONNECT_SECONDS = 10  # how long the server may take to answer
+# how long the server may take to answer, and when a connection that is silent counts as lost
+_PATIENT = {
+    "connect_timeout": "10",
+    "keepalives": "1",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+_GRACE = 60  # seconds that a statement may take beyond the wait for a lock
 
 
 class PostgresStore(Store):
@@ -38,9 +48,8 @@ class PostgresStore(Store):
 
     @cached_property
     def _engine(self) -> Engine:
-        url = self._url
-        if "connect_timeout" not in url.query:
-            url = url.update_query_dict({"connect_timeout": str(_CONNECT_SECONDS)})
+        usual = {name: value for name, value in _PATIENT.items() if name not in self._url.query}
+        url = self._url.update_query_dict(usual)
         try:
             return create_engine(url, poolclass=NullPool)
         except ImportError:
@@ -77,11 +86,24 @@ class PostgresStore(Store):
     def _begin(self, connection: Connection, write: bool) -> None:
         if not write:  # one snapshot for the data set and its charges
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            self._limit(connection)
             return
         # whoever waited for the row must then see the charges that it waited for
         connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE")
         connection.exec_driver_sql("SET LOCAL synchronous_commit = on")
+        self._limit(connection)
+
+    def _limit(self, connection: Connection) -> None:
+        """A wait for a lock ends, of readers too, and so does a statement, whatever it does."""
+        most = int((self.busy_seconds + _GRACE) * 1000)
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(self.busy_seconds * 1000)}")
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {most}")
+
+    def backup(self, path: Path) -> None:
+        raise LedgerError(
+            f"the ledger {self.display} is a PostgreSQL database: copy it with pg_dump, or as its "
+            "server is backed up. Nothing was copied."
+        )
 
     def _explain(self, error: BaseException | None) -> str:
         state = getattr(error, "sqlstate", None)
@@ -92,8 +114,14 @@ class PostgresStore(Store):
                 "Nothing was released. Check that it runs, the address, and the password "
                 "(PGPASSWORD or .pgpass supply one)."
             )
-        if state == "55P03":
+        if state == "55P03":  # no lock in time
             return self._locked()
+        if state == "57014":  # no end in time
+            return (
+                f"the PostgreSQL server of the ledger {self.display} did not end a statement in "
+                f"{self.busy_seconds + _GRACE:g} s. Nothing was released. Is it busy, or its disk "
+                "full? DPADAPT_WAIT sets how long it may take."
+            )
         if state in ("25006", "42501"):
             return f"{self._read_only()} PostgreSQL says: {reason}."
         return f"the ledger {self.display} refused: {reason}. Nothing was released."

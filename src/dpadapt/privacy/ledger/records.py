@@ -10,12 +10,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..accounting.calibration import gaussian_mu
-from ..accounting.composition import compose_epsilon, fits
+from ..accounting.composition import compose_epsilon, fits, quick_epsilon, quickly_fits
 from ..accounting.events import Event, GaussianEvent, event_from_dict, is_known
 from ..core.errors import BudgetExceeded
 from .sums import summed
@@ -24,6 +24,7 @@ __all__ = ["TOLERANCE", "Balance", "Charge", "Dataset"]
 
 TOLERANCE = 1e-12  # of a budget, relative
 
+_ENCODER = json.JSONEncoder(default=repr)  # made once: a long chain has many digests
 _SEARCH_STEPS = 12  # of the search for what is left where there is no closed form
 
 
@@ -90,7 +91,10 @@ class Balance:
         0.3, because 0.1 is no binary number. All that it changes is that no probability grows by
         more than a factor of exp(epsilon * 1e-12), below what float64 noise is computed to.
         """
-        return fits(summed((*self.sums, *events)), self.epsilon * (1 + TOLERANCE), self.delta)
+        return self._fits(events, fits)
+
+    def _fits(self, events: Sequence[Event], proof: Callable[..., bool]) -> bool:
+        return proof(self.after(events), self.epsilon * (1 + TOLERANCE), self.delta)
 
     def after(self, events: Sequence[Event]) -> tuple[Event, ...]:
         """The sums with ``events`` on top."""
@@ -106,27 +110,35 @@ class Balance:
         Exact (up to 1e-12 of the budget, kept back against rounding) while all charges are
         Gaussian; otherwise a search from below.
         """
+        return self._left(fits)
+
+    def _left(self, proof: Callable[..., bool]) -> float:
         largest = gaussian_mu(self.epsilon, self.delta)
         spent = math.fsum(event.gaussian_mu**2 for event in self.sums)
         if math.isfinite(spent):
             mu = math.sqrt(max(0.0, largest**2 * (1 - 1e-12) - spent))
         else:
-            mu = self._search_left(largest)
+            mu = self._search_left(largest, proof)
         return compose_epsilon([_gaussian(mu)], self.delta)
 
-    def _search_left(self, largest: float) -> float:
+    def _search_left(self, largest: float, proof: Callable[..., bool]) -> float:
         low, high = 0.0, largest
         for _ in range(_SEARCH_STEPS):
             middle = (low + high) / 2
-            low, high = (middle, high) if self.admits([_gaussian(middle)]) else (low, middle)
+            low, high = (middle, high) if self._fits([_gaussian(middle)], proof) else (low, middle)
         return low
 
     def refusal(self, events: Sequence[Event]) -> BudgetExceeded:
-        """Return the error that says spent, asked and left."""
+        """Return the error that says spent, asked and left, at the cost of a charge.
+
+        No privacy loss distribution is computed for it: but for Gaussian charges, what is spent and
+        asked is stated as an upper bound, what is left as a lower one. ``spent`` and ``left`` are
+        tighter, and take their time.
+        """
         return BudgetExceeded(
-            spent=self.spent(),
-            asked=compose_epsilon(events, self.delta),
-            left=self.left(),
+            spent=min(quick_epsilon(self.sums, self.delta), self.epsilon),
+            asked=quick_epsilon(events, self.delta),
+            left=self._left(quickly_fits),
             budget_epsilon=self.epsilon,
             budget_delta=self.delta,
         )
@@ -246,7 +258,7 @@ def digest_of(text: str) -> str:
 
 def _digest(*values: Any) -> str:
     # a damaged file can hold values of any type: they get a digest, too, and a wrong one
-    return hashlib.sha256(json.dumps(values, default=repr).encode()).hexdigest()
+    return hashlib.sha256(_ENCODER.encode(values).encode()).hexdigest()
 
 
 def _gaussian(mu: float) -> GaussianEvent:

@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from ..core.errors import LedgerError
 from ..files.file_home import FileHome, NotAtHome, home_of, journals, read_on_disk
-from ..files.whole_files import draft_of, sync, turn
+from ..files.whole_files import draft_of, sync, turn, whole_file
 from .layout import VERSION, schema
 from .store import CREATE, Store
 
@@ -102,6 +102,30 @@ class SqliteStore(Store):
                     self._build(real)
         except OSError as error:
             raise LedgerError(self._cannot_open(error.strerror)) from None
+        except DBAPIError as error:  # a full disk, for one
+            raise LedgerError(self._explain(error.orig)) from None
+
+    def backup(self, path: Path) -> None:
+        """Copy by SQLite itself, under its locks: whoever charges meanwhile is in it whole or not.
+
+        The home in the copy is still that of the ledger, so that nobody charges it by mistake.
+        """
+        if path.exists() or path.is_symlink():
+            raise LedgerError(f"{path} exists; choose a new file for the copy. Nothing was copied.")
+        with self.transaction():
+            pass  # only a ledger in its place
+        try:
+            with whole_file(path) as draft:
+                with contextlib.closing(_connect(draft, 0.0)) as target:
+                    with contextlib.closing(_connect(self._path, self.busy_seconds)) as source:
+                        source.backup(target)
+                    (found,) = target.execute("PRAGMA integrity_check").fetchone()
+                if found != "ok":
+                    raise LedgerError(self.damaged(str(found)))
+        except OSError as error:
+            raise LedgerError(f"{path} cannot be written: {error.strerror}.") from None
+        except sqlite3.Error as error:
+            raise LedgerError(f"the ledger {self.display} cannot be copied: {error}.") from None
 
     def _build(self, real: Path) -> None:
         if left := journals(real):

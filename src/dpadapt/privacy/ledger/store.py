@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 
 from sqlalchemy import Connection, Engine, insert, inspect, select, update
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ..core.errors import LedgerError
+from ..files.whole_files import patience
 from .layout import OLD, VERSION, metadata, schema
 
 __all__ = ["CREATE", "Store"]
@@ -32,12 +34,15 @@ class Store(ABC):
     portable : str
         The ledger for another process: without the password.
     busy_seconds : float
-        How long a charge waits for another one.
+        How long a charge waits for another one: ``DPADAPT_WAIT``, or two minutes.
     """
 
     display: str
     portable: str
-    busy_seconds = 120.0
+
+    @property
+    def busy_seconds(self) -> float:
+        return patience()
 
     @contextlib.contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[Connection]:
@@ -75,6 +80,10 @@ class Store(ABC):
     def prepare(self) -> None:
         """Create an empty ledger where there is none; leave alone whatever is there."""
 
+    @abstractmethod
+    def backup(self, path: Path) -> None:
+        """Copy the ledger to a new file."""
+
     @staticmethod
     def fill(connection: Connection, home: str) -> None:
         """Make the tables of an empty ledger."""
@@ -91,6 +100,8 @@ class Store(ABC):
         except DBAPIError as error:
             # the driver's own words, never SQLAlchemy's; a refused commit lands here, too
             raise LedgerError(self._explain(error.orig)) from None
+        except (SQLAlchemyError, UnicodeError) as error:  # of tables that were damaged
+            raise LedgerError(self.damaged(type(error).__name__)) from None
 
     def version(self, connection: Connection) -> int:
         """Version of the tables, one that this program knows; refuses anything else."""
@@ -121,8 +132,8 @@ class Store(ABC):
     def _locked(self) -> str:
         return (
             f"the ledger {self.display} is locked by another process (waited "
-            f"{self.busy_seconds:g} s). Nothing was charged or released. Try again, or find the "
-            "program that holds it."
+            f"{self.busy_seconds:g} s). Nothing was charged or released. Try again, find the "
+            "program that holds it, or set DPADAPT_WAIT to more seconds."
         )
 
     def _read_only(self) -> str:

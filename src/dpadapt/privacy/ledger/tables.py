@@ -14,9 +14,10 @@ from .layout import charges as _charges
 from .layout import datasets as _datasets
 from .records import Balance, Charge, Dataset, chain, decode, digest_of, genesis
 from .store import Store
-from .sums import alike, decode_sums, encode_sums, summed
+from .sums import Sums, alike, decode_sums, encode_sums, summed
 
 _EMPTY = encode_sums(())
+_COLUMNS = [column for column in _charges.c if column.name != "dataset"]  # as they stand there
 
 
 class _Record(NamedTuple):
@@ -67,6 +68,12 @@ def head_of(connection: Connection, name: str) -> str | None:
     return connection.execute(wanted).scalar()
 
 
+def is_labelled(connection: Connection, name: str, label: str) -> bool:
+    """Whether a charge has this label."""
+    wanted = select(_charges.c.number).where(_charges.c.dataset == name, _charges.c.label == label)
+    return connection.execute(wanted.limit(1)).first() is not None
+
+
 def read_balance(connection: Connection, store: Store, name: str) -> Balance:
     """Budget and sums; every digest is checked, the single events are not decoded."""
     row = _row(connection, store, name)
@@ -89,11 +96,16 @@ def read_dataset(connection: Connection, store: Store, name: str) -> Dataset:
 
 
 def check(store: Store, dataset: Dataset) -> None:
-    """Compose all charges anew, in their order, and compare with the sums that are kept."""
-    sums: tuple[Event, ...] = ()
+    """Compose all charges anew, in their order, and compare with the sums that are kept.
+
+    Those of an older dpadapt may hold splits one by one: they are summed as splits are now.
+    """
+    total = Sums()
     for charge in dataset.charges:
-        sums = summed((*sums, *charge.events))
-    if not alike(sums, dataset.balance.sums):
+        for event in charge.events:
+            total.add(event)
+        total.settle()
+    if not alike(total.short(), summed(dataset.balance.sums)):
         raise broken(store, dataset.name, "its sums are not those of its charges")
 
 
@@ -116,13 +128,13 @@ def _row(connection: Connection, store: Store, name: str) -> Row[Any]:
 def _records(connection: Connection, store: Store, row: Row[Any]) -> Iterator[_Record]:
     """Follow the chain from the budget to the head, and to the digest of the sums."""
     head, sums = genesis(row.name, row.epsilon, row.delta, row.created), digest_of(_EMPTY)
-    rows = select(_charges).where(_charges.c.dataset == row.name).order_by(_charges.c.number)
+    rows = select(*_COLUMNS).where(_charges.c.dataset == row.name).order_by(_charges.c.number)
     for number, each in enumerate(connection.execute(rows), start=1):
-        record = _Record(number, each.created, each.label, each.events)
-        head, sums = chain(head, *record, each.sums), each.sums
-        if (each.number, each.digest) != (number, head):
+        found, created, label, events, sums, digest = each
+        head = chain(head, number, created, label, events, sums)
+        if found != number or digest != head:
             raise broken(store, row.name, f"charge {number} was changed after it was written")
-        yield record
+        yield _Record(number, created, label, events)
     if head != row.head:
         raise broken(store, row.name, "its budget was changed or charges are missing")
     if digest_of(row.sums) != sums:
