@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
-__all__ = ["NoisyNumber", "SummedBound", "Term"]
+__all__ = ["NoisyNumber", "SummedBound", "Term", "cut_rows"]
 
 
 class Term(NamedTuple):
@@ -39,13 +39,17 @@ class NoisyNumber(NamedTuple):
 class SummedBound:
     """What certificates of the expected squared error have in common.
 
+    Nothing that a bound rests on is silent: ``conditions`` are a part of its sentence.
+
     Examples
     --------
     >>> class Two(SummedBound):
     ...     meanings = {"loss": "on public rows", "noise": "of the release"}
     ...     loss, noise, confidence, ceiling = 0.25, 0.5, 0.9, 4.0
+    ...     conditions = ("labels lie in [0, 1]",)
     >>> print(Two())
-    With 90% confidence, the expected squared error in the private population is at most 0.75.
+    With 90% confidence, the expected squared error in the private population, of which the \
+private rows are a random sample, is at most 0.75, if (1) labels lie in [0, 1].
       loss           0.25  on public rows
       noise           0.5  of the release
     """
@@ -53,6 +57,7 @@ class SummedBound:
     meanings: ClassVar[Mapping[str, str]]
     confidence: float
     ceiling: float
+    conditions: tuple[str, ...]
 
     @property
     def bound(self) -> float:
@@ -84,9 +89,11 @@ class SummedBound:
         return [(n.replace("_", " "), f"{t.value:.3g}", t.meaning) for n, t in self.terms().items()]
 
     def _sentence(self) -> str:
+        rests = "; ".join(f"({k}) {text}" for k, text in enumerate(self.conditions, start=1))
         said = (
             f"With {100 * self.confidence:.4g}% confidence, the expected squared error in the "
-            f"private population is at most {self.bound:.3g}."
+            "private population, of which the private rows are a random sample, is at most "
+            f"{self.bound:.3g}, if {rests}."
         )
         if self.informative:
             return said
@@ -94,3 +101,22 @@ class SummedBound:
             f"{said} That says nothing: rows, labels and coefficients within their bounds never "
             f"give more than {self.ceiling:.3g}."
         )
+
+
+def cut_rows(radius: float) -> str:
+    """The condition of every bound that was computed on cleaned rows, in words.
+
+    Parameters
+    ----------
+    radius : float
+        Bound on a cleaned row with its constant.
+
+    Examples
+    --------
+    >>> cut_rows(2.5)
+    'rows longer than 2.5 (standardised, with a constant of 1) are cut to that length first'
+    """
+    return (
+        f"rows longer than {radius:.3g} (standardised, with a constant of 1) are cut to that "
+        "length first"
+    )

@@ -67,10 +67,11 @@ def test_noise_is_exactly_what_the_steps_need():
     )
     with taped() as tape:
         model.fit(X, y, private=Private(T, t))
-    (event,) = model.guarantee_.events
-    drawn = releases(tape)
+    event, count = model.guarantee_.events
+    first, *drawn = releases(tape)
     assert len(drawn) == event.count == 7
-    needed = event.sensitivity * math.sqrt(7) / gaussian_mu(1.0, 1e-6)
+    assert first.scale == count.scale  # 1 % of the squared mu is for the rows that have a label
+    needed = event.sensitivity * math.sqrt(7 / 0.99) / gaussian_mu(1.0, 1e-6)
     assert all(math.isclose(draw.scale, needed, rel_tol=1e-6) for draw in drawn)
 
 

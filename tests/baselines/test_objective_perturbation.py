@@ -50,6 +50,7 @@ def regression():
 def gradient(task, loss, X, y, w):
     """Sum of the rows' gradients at w, for rows as the estimator sees them."""
     Z, t = task.prepared()(X, y)
+    Z[~np.isfinite(np.asarray(y, dtype=float))] = 0.0  # a row without a label adds nothing
     if task.classes:
         t = np.where(t < 0, 0.0, 2 * t - 1)
     return Z.T @ loss.slopes(Z @ w, t)

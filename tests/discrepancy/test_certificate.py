@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpadapt.discrepancy import discrepancy
+from dpadapt.discrepancy import PrivateLabels, discrepancy
 from dpadapt.discrepancy.certificate import (
     certify,
     planned_discrepancy,
@@ -23,7 +23,12 @@ from dpadapt.privacy.statistics import SecondMoment
 
 D, TRUTH, LABEL_NOISE = 3, np.array([0.6, -0.4, 0.3]), 0.03
 QUERY = SecondMoment(Cleaning(radius=1.0))
-BOUNDS = {"radius": 1.0, "private_radius": 1.0, "label_bound": 1.0}
+BALLS = {"radius": 1.0, "private_radius": 1.0}
+BOUNDS = {**BALLS, "stated": PrivateLabels((-1.0, 1.0), 0.0)}
+
+
+def stating(label_difference, label_bound=1.0):
+    return {"stated": PrivateLabels((-label_bound, label_bound), label_difference)}
 
 
 def private_sample(rng, n):
@@ -80,7 +85,7 @@ def test_holds_as_often_as_stated_in_500_draws():
         worst = -np.sign(TRUTH @ np.linalg.eigh(gap)[1][:, -1]) * np.linalg.eigh(gap)[1][:, -1]
         scale = moment.scale / math.sqrt(2)
         number = (discrepancy(X, q, moment_of(T)) + scale * rng.normal(), scale)
-        facts = {"n_rows": 400, "label_difference": 2 * LABEL_NOISE, **BOUNDS}
+        facts = {"n_rows": 400, **BALLS, **stating(2 * LABEL_NOISE)}
         bounds = [
             (certify(X, y, q, v, release, **facts).bound, population_loss(v))
             for v in (w, worst)
@@ -104,7 +109,7 @@ def test_bound_on_the_sample_itself_always_holds_and_is_attained():
         w = rng.normal(size=D)
         w /= np.linalg.norm(w)
         q = rng.dirichlet(np.ones(10))
-        facts = {"n_rows": 20, "label_difference": 2 * LABEL_NOISE, **BOUNDS}
+        facts = {"n_rows": 20, **BALLS, **stating(2 * LABEL_NOISE)}
         c = certify(X, y, q, w, (discrepancy(X, q, moment_of(T)), 0.0), **facts)
         assert c.weighted_loss + c.discrepancy + c.labels >= np.mean((T @ w - labels) ** 2)
 
@@ -116,7 +121,7 @@ def test_bound_on_the_sample_itself_always_holds_and_is_attained():
 def test_coefficient_of_the_label_difference_is_needed():
     # one constant feature; public labels 1, private labels 1 - e: eta is e for h0 = 1
     e, w = 0.1, -1.0
-    c = certify([[1.0]], [1.0], [1.0], [w], (0.0, 0.0), n_rows=10**12, label_difference=e, **BOUNDS)
+    c = certify([[1.0]], [1.0], [1.0], [w], (0.0, 0.0), n_rows=10**12, **BALLS, **stating(e))
     real = (w - (1 - e)) ** 2
     assert c.bound >= real
     assert c.labels == pytest.approx(4 * e)  # Y + 3 Lambda r
@@ -160,8 +165,8 @@ def test_union_bound_splits_beta_only_if_there_is_noise():
         ({"confidence": 0.99}, {"noise", "deviation"}),
         ({"released": (0.1, 0.02)}, {"noise"}),
         ({"released": (0.2, 0.01)}, {"discrepancy"}),
-        ({"label_difference": 0.1}, {"labels"}),
-        ({"label_bound": 2.0}, {"complexity", "deviation"}),
+        (stating(0.1), {"labels"}),
+        (stating(0.0, 2.0), {"complexity", "deviation"}),
         ({"private_radius": 2.0}, {"complexity", "deviation"}),
         ({"radius": 2.0}, {"discrepancy", "noise", "complexity", "deviation"}),
         ({"coefficients": [0.0, 0.0]}, {"weighted_loss"}),
@@ -175,15 +180,15 @@ def test_each_term_grows_with_what_it_should(change, grown):
 
 
 def test_rows_and_labels_beyond_the_private_bounds_enlarge_the_label_term():
-    assert simple(label_difference=0.1).labels == pytest.approx(0.4)
-    assert simple(label_difference=0.1, rows=2 * np.eye(2)).labels == pytest.approx(0.7)
-    assert simple(label_difference=0.1, labels=[3.0, 0.0]).labels == pytest.approx(0.6)
+    assert simple(**stating(0.1)).labels == pytest.approx(0.4)
+    assert simple(**stating(0.1), rows=2 * np.eye(2)).labels == pytest.approx(0.7)
+    assert simple(**stating(0.1), labels=[3.0, 0.0]).labels == pytest.approx(0.6)
 
 
 def test_the_printed_constants_give_too_small_a_bound():
     """Erratum E5, at B = 1: 2 B instead of 4 sqrt(B), and no coefficient for the labels."""
-    facts = {"radius": 1.0, "private_radius": 0.5, "label_bound": 0.5, "coefficients": [0.3, 0.3]}
-    c = simple(released=(0.1, 0.0), label_difference=0.1, **facts)
+    facts = {"radius": 1.0, "private_radius": 0.5, "coefficients": [0.3, 0.3]}
+    c = simple(released=(0.1, 0.0), **facts, **stating(0.1, 0.5))
     assert c.ceiling == pytest.approx(1.0)
     printed = dataclasses.replace(c, complexity=2 * 0.5 / math.sqrt(1000), labels=0.1)
     assert c.complexity == pytest.approx(2 * printed.complexity)
@@ -257,7 +262,7 @@ def test_intercept_counts_in_the_sensitivity():
 
 
 def test_prints_every_term_in_plain_words():
-    c = simple(label_difference=0.1)
+    c = simple(**stating(0.1))
     text, page = str(c), c._repr_html_()
     assert c.bound == pytest.approx(sum(term.value for term in c.terms().values()))
     assert list(c.terms()) == [f.name for f in dataclasses.fields(c)][:6]
@@ -291,14 +296,47 @@ def test_prints_every_term_in_plain_words():
         ({"radius": 0.0}, "radius"),
         ({"private_radius": -1.0}, "private_radius"),
         ({"n_rows": 0}, "n_rows"),
-        ({"label_bound": -1.0}, "label_bound"),
-        ({"label_difference": -1.0}, "label_difference"),
         ({"confidence": 1.0}, "confidence"),
     ],
 )
 def test_errors_name_the_argument(change, named):
     with pytest.raises(ValueError, match=f"^{named} "):
         simple(**change)
+
+
+@pytest.mark.parametrize(
+    ("stated", "named"),
+    [
+        ({"label_range": (1.0, -1.0), "label_difference": 0.0}, "label_range"),
+        ({"label_range": (0.0, math.inf), "label_difference": 0.0}, "label_range"),
+        ({"label_range": (0.0, 1.0), "label_difference": -1.0}, "label_difference"),
+        ({"label_range": (0.0, 1.0), "label_difference": None}, "label_difference"),
+    ],
+)
+def test_statements_that_say_nothing_are_refused(stated, named):
+    with pytest.raises(ValueError, match=named):
+        PrivateLabels(**stated)
+
+
+def test_nothing_is_taken_to_be_zero():
+    """What must be stated has no default: neither here nor in the statement."""
+    with pytest.raises(TypeError, match="stated"):
+        certify(np.eye(2), [0, 0], [0.5, 0.5], [0, 0], (0.1, 0.01), n_rows=9, **BALLS)
+    with pytest.raises(TypeError, match="label_difference"):
+        PrivateLabels(label_range=(0.0, 1.0))
+    with pytest.raises(TypeError, match="label_range"):
+        PrivateLabels(label_difference=0.0)
+
+
+def test_the_sentence_says_what_was_stated():
+    c = simple(**stating(0.25, 3.0), rows=np.eye(2))
+    first = str(c).partition("\n")[0]
+    for said in ("between -3 and 3, as you stated", "0.25 or less, as you stated", "longer than 1"):
+        assert said in first
+        assert said in c._repr_html_()
+    off = simple(stated=PrivateLabels((4.0, 6.0), 0.0), label_center=5.0)
+    assert "between 4 and 6" in str(off)
+    assert off.ceiling == simple(**stating(0.0, 1.0)).ceiling  # counted from the public mean
 
 
 def test_errors_of_the_paid_release_name_the_argument():

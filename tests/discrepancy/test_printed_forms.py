@@ -9,6 +9,8 @@ from scipy.stats import binom
 
 from dpadapt.discrepancy.matrices import weighted_moment
 from dpadapt.discrepancy.mirror_descent import bregman_step
+from dpadapt.discrepancy.parameters import SingleStageConstants
+from dpadapt.discrepancy.queries import Bounds
 from dpadapt.discrepancy.single_stage import AdaptationObjective
 from dpadapt.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
 from dpadapt.discrepancy.theorems import (
@@ -160,8 +162,13 @@ def test_the_squared_loss_bends_twice_as_much_as_printed():
     change = objective.coefficient_gradient(q, np.array([1.0])) - objective.coefficient_gradient(
         q, np.array([0.0])
     )
-    assert abs(change[0]) == pytest.approx(2 * 1.5**2)
-    assert abs(change[0]) > 1.5**2
+    bend = abs(change[0])
+    assert bend == pytest.approx(2 * 1.5**2)
+    # the constants of Algorithm 1 know it: D_q^2 mu_q + D_w^2 mu_w + 2 gamma_qw D_q D_w
+    bounds, residual = Bounds(private=1.0, public=1.5, n_rows=100), 1.5 + 0.2
+    found = SingleStageConstants.of(Softmax(1.0), bounds, 1.0, 0.2).curvature
+    weights = 4 * 4 * Softmax(1.0).smoothness(1.5)
+    assert found == pytest.approx(weights + 4 * bend + 2 * (2 * residual * 1.5) * 2 * 2)
 
 
 def test_a_number_of_steps_does_not_depend_on_the_unit_of_labels():

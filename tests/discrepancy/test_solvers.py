@@ -15,6 +15,7 @@ from dpadapt.discrepancy import (
     MirrorDescent,
     Moments,
     PNorm,
+    PrivateLabels,
     SingleStage,
     Softmax,
 )
@@ -24,6 +25,7 @@ from dpadapt.modelfolder import load_model, save_model
 from reproduce.discrepancy.data import figure_data
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
+STATED = PrivateLabels(label_range=(-10.0, 10.0), label_difference=10.0)
 
 
 @pytest.fixture(scope="module")
@@ -99,12 +101,13 @@ def test_tight_solvers_do_not_warn(figure):
         ({"norm_bound": 0.0}, "norm_bound"),
         ({"solver": "single-stage", "norm_bound": 0.0}, "norm_bound"),
         ({"certificate": "yes"}, "certificate"),
-        ({"solver": FrankWolfe(calibration="paper"), "certificate": True}, "certificate"),
+        ({"certificate": True}, r"you must state.*PrivateLabels\(label_range=.*label_difference="),
+        ({"solver": FrankWolfe(calibration="paper"), "certificate": STATED}, "certificate"),
     ],
 )
 def test_bad_choices_are_named_and_cost_nothing(figure, wrong, named):
     private = Private(figure.X_private)
-    with pytest.raises(ValueError, match=named):
+    with pytest.raises((ValueError, TypeError), match=named):
         DiscrepancyRegressor(**BUDGET | wrong).fit(
             figure.X_public, figure.y_public, private=private
         )
@@ -169,7 +172,8 @@ def test_an_option_of_another_solver_cannot_be_written(kind, foreign):
     ],
     ids=lambda solver: type(solver).__name__,
 )
-def test_a_saved_model_keeps_its_solver(figure, solver, tmp_path):
+def test_a_saved_model_keeps_its_solver(figure, solver, tmp_path, monkeypatch):
+    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
     model = DiscrepancyRegressor(**BUDGET, solver=solver)
     X, y, T = figure.X_public[:200], figure.y_public[:200], figure.X_private[:300]
     model.fit(X, y, private=Private(T))
@@ -233,7 +237,7 @@ def test_the_report_of_a_paper_solver_has_no_number_that_was_not_released(figure
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_certificate_is_within_the_budget_and_above_the_error(figure, solver):
-    model = DiscrepancyRegressor(**BUDGET, solver=solver, certificate=True)
+    model = DiscrepancyRegressor(**BUDGET, solver=solver, certificate=STATED)
     model.fit(figure.X_public, figure.y_public, private=Private(figure.X_private))
     assert model.guarantee_.epsilon <= 1.0
     assert len(model.guarantee_.events) == (1 if solver == "moments" else 2)
@@ -247,14 +251,14 @@ def test_a_certificate_that_was_asked_for_comes(figure, solver):
     """Also where the weighted fit leaves the ball: then it is pulled back into it."""
     norm = Source(figure.X_public, figure.y_public).public_norm
     model = DiscrepancyRegressor(
-        **BUDGET, solver=solver, certificate=True, norm_bound=norm * (1 + 1e-6)
+        **BUDGET, solver=solver, certificate=STATED, norm_bound=norm * (1 + 1e-6)
     ).fit(figure.X_public, figure.y_public, private=Private(figure.X_private))
     assert model.certificate_.bound > 0
     center, scale = public_scaling(figure.X_public)
     slopes = model.coef_ * scale
     level = model.intercept_ + center @ model.coef_ - figure.y_public.mean()
     assert np.hypot(np.linalg.norm(slopes), level) <= norm * (1 + 1e-5)
-    free = DiscrepancyRegressor(**BUDGET, solver=solver, certificate=True).fit(
+    free = DiscrepancyRegressor(**BUDGET, solver=solver, certificate=STATED).fit(
         figure.X_public, figure.y_public, private=Private(figure.X_private)
     )
     assert free.certificate_.bound > 0
@@ -262,8 +266,8 @@ def test_a_certificate_that_was_asked_for_comes(figure, solver):
 
 def test_a_certificate_that_cannot_be_is_refused_before_anything_is_charged(figure):
     private = Private(figure.X_private)
-    model = DiscrepancyRegressor(**BUDGET, certificate=True, norm_bound=1e-3)
-    with pytest.raises(ValueError, match=r"certificate=True needs a norm_bound of at least"):
+    model = DiscrepancyRegressor(**BUDGET, certificate=STATED, norm_bound=1e-3)
+    with pytest.raises(ValueError, match=r"certificate needs a norm_bound of at least"):
         model.fit(figure.X_public, figure.y_public, private=private)
     assert private.spent(delta=1e-6).epsilon == 0
 
@@ -271,7 +275,7 @@ def test_a_certificate_that_cannot_be_is_refused_before_anything_is_charged(figu
 def test_printed_constants_leave_nothing_for_a_certificate(figure):
     printed = FrankWolfe(calibration="paper")
     with pytest.raises(ValueError, match="certificate needs a release of its own"):
-        DiscrepancyRegressor(**BUDGET, solver=printed, certificate=True).fit(
+        DiscrepancyRegressor(**BUDGET, solver=printed, certificate=STATED).fit(
             figure.X_public, figure.y_public, private=Private(figure.X_private)
         )
 

@@ -105,6 +105,7 @@ def test_without_noise_it_is_no_worse_than_two_stages():
     assert error(joint, test) <= error(weighted_ridge(X, y, weights, ridge=1e-4), test)
 
 
+@pytest.mark.slow
 def test_figure_2():
     errors = []
     for seed in range(10):

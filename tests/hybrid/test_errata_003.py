@@ -8,24 +8,49 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpadapt import NoisyGDClassifier
+from dpadapt.hybrid import EstimatorLearner, SGDLearner, SubsampleTestReweigh, parity_rows
+from dpadapt.hybrid.learners import LearningTask
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.hybrid.sample_sizes import agents_for_test
-from dpadapt.privacy.accounting.composition import compose_epsilon, gaussian_delta
+from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, gaussian_delta
 from dpadapt.privacy.accounting.events import GaussianEvent
+from dpadapt.privacy.mechanisms._descent import steps
+from dpadapt.privacy.mechanisms.draws import DrawsEvent
 
 
-def test_the_three_printed_values_of_delta_m_are_not_one():
-    """E3.2: the algorithm and the two places of its proof disagree by factors 4 and more."""
-    T, delta, kappa, epsilon, m = 65_536, 1e-4, 1 / 256, 0.5, 100
-    algorithm = delta / (math.e * math.sqrt(2 * T))
-    proof = kappa * delta / (8 * math.e * T), delta / (4 * math.e * math.sqrt(2 * T))
-    assert algorithm / proof[1] == pytest.approx(4)
-    assert algorithm / proof[0] > 1e5
-    # the largest is enough: the rows of Theorem 4.2 make m/(kappa n) small
-    share = epsilon / math.sqrt(288 * T * math.log(2 / delta))  # m/(kappa n)
-    lost = T * 4 * math.exp(6 * share) * share * algorithm
-    assert lost <= delta / 2
-    assert m / (kappa * share) > 1
+def test_the_delta_of_the_algorithm_is_enough_and_the_proof_has_two_others():
+    """E3.2: what ``from_theorem`` gives its learner composes to delta; 400 times that does not."""
+    delta, draws = 1e-6, 500
+    known = {"alpha": 0.2, "beta": 0.05, "chi2": 0.35, "epsilon": 1.0, "delta": delta}
+    learner = EstimatorLearner(NoisyGDClassifier(epsilon=1, delta=1e-8, steps=20), draws=draws)
+    model = SubsampleTestReweigh.from_theorem(**known, dimension=2, learner=learner)
+    own, kappa, T = model.learner.delta, model.schedule.kappa, model.schedule.rounds
+    # as many rows as Theorem 4.2 prints, each drawn with a rate of 1 / (kappa n) at most
+    n = draws * math.sqrt(288 * T * math.log(2 / delta)) / kappa
+    event = DrawsEvent("draws", 1.0, own, draws=draws, rate=1 / (kappa * n), count=T)
+    assert compose_delta([event], 1.0) <= delta
+    many = DrawsEvent("draws", 1.0, 400 * own, draws=draws, rate=1 / (kappa * n), count=T)
+    assert compose_delta([many], 1.0) > delta
+    proof = delta / (4 * math.e * math.sqrt(2 * T)), kappa * delta / (8 * math.e * T)
+    assert own == pytest.approx(4 * proof[0])
+    assert own > 1e4 * proof[1]
+
+
+def test_all_batches_of_a_parity_must_have_full_rank():
+    """E3.15: the printed rows are those of one batch, and the corollary speaks of all k."""
+    d, chi2, beta = 64, 0.9, 0.05
+    found = parity_rows(d, chi2, epsilon=1.0, beta=beta)
+    k = math.ceil(math.log(2 / beta, 4 / 3))
+
+    def dependent(kept):
+        """Claim B.2: the chance that so many kept rows of one batch miss full rank, at most."""
+        return d * math.exp(-kept / (4 * (chi2 + 1) * d))
+
+    assert found.batches == k == 13
+    assert k * dependent(found.kept) <= beta / 4  # a batch may also be silent, or keep too few
+    printed = 32 * (chi2 + 1) * d * math.log(2 * d / beta) / 8  # eps/8 of the printed rows
+    assert dependent(printed) <= beta / 2 * (1 + 1e-9) < k * dependent(printed)
 
 
 @pytest.mark.parametrize(("bound", "real"), [(2, 0.69), (10, 4.4), (395, 1149)])
@@ -87,6 +112,24 @@ def test_a_lipschitz_loss_on_a_small_set_is_not_below_ld():
     hinge = np.maximum(0.0, 1.0 - y * (X[:, 0] * 0.0))
     assert (hinge > 5 * lipschitz * diameter).all()
     assert (rule.losses(X, y) > 5 * lipschitz * diameter).all()  # the logistic loss: ln 2
+
+
+def test_a_hinge_without_a_margin_has_nothing_to_minimise():
+    """E3.9: the rule that says nothing has loss 0 as printed: a descent from it never starts."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(500, 2)) / 4
+    y, blank = np.sign(Z[:, 0] - Z[:, 1]), LinearRule("linear", [0.0], [1.0], [0.0, 0.0], (0, 1))
+    lengths = []
+    for learner in (SGDLearner(loss="hinge"), SGDLearner(loss="hinge", margin=0.0)):
+        descent = learner.descent(LearningTask(500, 1, blank))
+        at, total = np.zeros(2), np.zeros(2)
+        sizes = (descent.margin, 10.0, descent.radius, 1.0)
+        steps(at, total, Z, y, np.zeros((500, 2)), 0, True, *sizes, 0.0, 0.0, 0.0, 0.0)
+        lengths.append(np.linalg.norm(at))
+        if learner.margin:
+            assert np.mean(np.sign(Z @ at) == y) > 0.95
+    assert lengths[0] > 0.5
+    assert lengths[1] == 0
 
 
 def test_a_cap_taken_from_the_private_rows_tells_neighbours_apart():

@@ -101,6 +101,7 @@ def test_sparse_separators_over_30_features():
         assert isinstance(event, BoundedRangeEvent)
 
 
+@pytest.mark.slow
 def test_a_choice_follows_the_exponential_law():
     """Frequencies over many choices against exp(-score / scale); |z| < 5."""
     cuts, turns = (0.0, 0.5, 1.0), 3000

@@ -111,7 +111,8 @@ def reference_descent(Z, signs, draws, noise, *, clip, radius, sigma, hinge=None
 def test_sgd_without_noise_is_the_reference(loss):
     """All rows alike, so that it does not matter which ones are drawn."""
     X, y = np.tile([[0.8, -0.3]], (50, 1)), np.ones(50)
-    learner = SGDLearner(steps=400, radius=2.0, loss=loss, margin=0.7, sigma=1e-9)
+    margin = {"margin": 0.7} if loss == "hinge" else {}
+    learner = SGDLearner(steps=400, radius=2.0, loss=loss, sigma=1e-9, **margin)
     rule, grant = learn(learner, X, y)
     assert grant.scale == 1e-9
     Z = blank().embed(X)
@@ -194,7 +195,7 @@ def test_estimators_are_fitted_to_draws_with_the_epsilon_that_was_solved_for():
     assert (delta, rows, grant.mechanism.draws) == (1e-8, 300, 300)
     assert epsilon == min(grant.epsilon, 20.0)
     assert epsilon > 1.0  # amplified: a draw is one row in ten thousand
-    assert np.mean(rule.predict_sign(X) == 2 * y - 1) > 0.8
+    assert np.mean(rule.predict_sign(X[:500]) == 2 * y[:500] - 1) > 0.8
 
 
 def test_an_estimator_that_overspends_is_refused():

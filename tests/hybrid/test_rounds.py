@@ -240,6 +240,18 @@ def test_a_learner_that_fails_tells_nothing():
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("base", [KeyError, PrivacyError])
+def test_a_learner_that_makes_up_an_error_tells_nothing(base):
+    class Failing(Scripted):
+        def learn(self, rows):
+            raise type("JaneDoe", (base,), {})("the row of Jane Doe")
+
+    X, y = sample()
+    with pytest.raises(PrivacyError, match="the learner failed; the reason is withheld") as caught:
+        run(X, y, Failing(2), PaperSchedule(0.5, 0.2, 2))
+    assert "Jane" not in str(caught.value)
+
+
 def test_losses_beyond_the_range_are_clipped_not_refused():
     """A rule whose predictions are rubbish counts as wrong, and stops nothing."""
 

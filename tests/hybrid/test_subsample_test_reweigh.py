@@ -79,6 +79,7 @@ def test_nine_of_ten_seeds_reach_the_target():
     assert sum(error <= 0.16 for error in errors) >= 9
 
 
+@pytest.mark.slow
 def test_fixed_density_needs_many_more_rows():
     learner = GradientLearner(steps=100, step_size=2.0)
     printed = {"calibration": "paper", "rounds": 20, "learner": learner}

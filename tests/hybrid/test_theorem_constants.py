@@ -23,7 +23,9 @@ from dpadapt.hybrid import (
     sizes_of_algorithm_2,
     sizes_of_algorithm_4,
 )
+from dpadapt.hybrid.learners import LearningTask
 from dpadapt.hybrid.questions import Loss, Mistake
+from dpadapt.hybrid.rules import LinearRule
 from dpadapt.privacy.mechanisms._descent import steps
 
 KNOWN = {"alpha": 0.2, "beta": 0.05, "chi2": 0.35, "epsilon": 1.0, "delta": 1e-6}
@@ -32,17 +34,69 @@ KNOWN = {"alpha": 0.2, "beta": 0.05, "chi2": 0.35, "epsilon": 1.0, "delta": 1e-6
 # the constants in one call
 
 
+def rounded(number):
+    return pytest.approx(number, abs=1.0)  # up to the rounding up
+
+
+@pytest.mark.parametrize("features", ["linear", "quadratic"])
 @pytest.mark.parametrize("calibration", ["tight", "paper"])
-def test_algorithm_4_has_the_constants_of_its_theorem(calibration):
-    model = SubsampleTestReweigh.from_theorem(**KNOWN, dimension=2, calibration=calibration)
-    sizes = sizes_of_algorithm_4(**KNOWN, dimension=3, calibration=calibration)
-    assert model.schedule == PaperSchedule(0.2 / (8 * 1.35), 0.2 / 8, sizes.rounds)
-    assert isinstance(model.test, PaperTest if calibration == "paper" else BitTest)
-    assert model.test.batch == sizes.agents_per_round
-    assert model.test.halt_at == pytest.approx(0.6)
-    assert model.learner.steps == sizes.steps
-    assert model.learner.sigma == (sizes.noise if calibration == "paper" else None)
-    assert isinstance(model.learner, SGDLearner)
+def test_algorithm_4_has_the_constants_of_the_ball_that_it_runs_in(calibration, features):
+    """Theorem A.4's formulas once more, with L and D measured on the learner's own descent."""
+    alpha, beta, excess, d = 0.2, 0.05, 1.35, 2
+    options = {"calibration": calibration, "features": features, "classes": [0.0, 1.0]}
+    model = SubsampleTestReweigh.from_theorem(**KNOWN, dimension=d, **options)
+    width = {"linear": 3, "quadratic": 6}[features]
+    blank = LinearRule(features, np.zeros(width - 1), np.ones(width - 1), np.zeros(width), (0, 1))
+    descent = model.learner.descent(LearningTask(10**6, d, blank))
+    D = 2 * descent.radius
+    assert descent.radius == pytest.approx(math.sqrt(width))
+    X = np.random.default_rng(0).normal(scale=9.0, size=(2000, d))
+    steep, losses = 0.0, []
+    for y in (np.full(2000, -1.0), np.full(2000, 1.0)):
+        for direction in blank.embed(X)[:20]:
+            edge = descent.radius * direction / np.linalg.norm(direction)
+            rule = blank.with_coefficients(edge)
+            steep = max(steep, np.linalg.norm(rule.slopes(X, y), axis=1).max())
+            losses.append(rule.losses(X, y).max())
+            answers = model.test.question(rule).values(X, y)
+            assert answers * model.test.loss_bound == pytest.approx(rule.losses(X, y))  # none cut
+    assert 0.8 < steep <= 1  # L = 1
+    assert 0.5 * model.test.loss_bound < max(losses) < model.test.loss_bound == pytest.approx(D)
+
+    T = 128 * D**2 * math.log2(8 * excess / alpha) / alpha**2
+    assert model.schedule.kappa == pytest.approx(alpha / (8 * excess))
+    assert model.schedule.rounds == rounded(T)
+    assert model.test.halt_at * D == pytest.approx(3 * alpha)  # in units of the loss
+    assert model.target_error * D == pytest.approx(4 * alpha)
+    if calibration == "paper":
+        assert isinstance(model.test, PaperTest)
+        assert model.schedule.rate == pytest.approx(alpha / 8)
+        assert model.test.batch == rounded(4 * math.log(2e6) * math.log(8 * T / beta) / alpha**2)
+        R = max(9 * (1 + model.learner.sigma**2 * width), 8 * math.log(2 / beta))
+        assert model.learner.steps == rounded(D**2 * R / alpha**2)
+    else:
+        assert isinstance(model.test, BitTest)
+        assert model.learner.sigma is None
+        assert model.schedule.rate == pytest.approx(alpha / (8 * D))
+        shrunk = (math.e - 1) / (math.e + 1)
+        wanted = math.log(2 * math.ceil(T) / beta) / (2 * (alpha / D * shrunk) ** 2)
+        assert model.test.batch == rounded(wanted)
+        sure = 1.5 * math.sqrt(1 + 20 * width) + math.sqrt(8 * math.log(4 / beta))
+        sure += math.sqrt(40 * math.log(2 / beta))
+        assert model.learner.steps == rounded((D * sure / alpha) ** 2)
+
+
+def test_a_certificate_says_whether_it_is_about_mistakes_or_a_loss():
+    X, y = population(4000, 0)
+    texts = []
+    for test in (BitTest(batch=300), BitTest(batch=300, loss_bound=2.0)):
+        model = model_with(test, target_error=0.001, schedule=PaperSchedule(0.2, 0.5, 2))
+        with pytest.warns(UserWarning, match="no rule was shown") as told:
+            model.fit(private=Private(X, y), agents=Agents(*population(9000, 1)))
+        texts.append(" ".join(str(each.message) for each in told))
+        assert model.certificate_.about in ("mistakes", "logistic loss, over 2")
+    assert "to err on at most 0.001 of the agents" in texts[0]
+    assert "to have a logistic loss, over 2, of at most 0.001 in" in texts[1]
 
 
 def test_algorithm_2_has_the_constants_of_its_theorem():

@@ -149,12 +149,44 @@ def test_what_has_no_bound_says_so():
     pool = KernelClassifier(features="none", **facts).fit(X[:40], y[:40], private=private)
     with pytest.raises(ValueError, match="between the points of a pool"):
         pool.error_bound()
-    for release in (TDDL(points=20), TDIL(points=20)):
+    model = KernelClassifier(features="none", release=TDDL(points=20), **facts)
+    assert model.fit(X[:40], y[:40], private=private).error_bound() > 0
+    for release, said in ((TDIL(points=20), "first round"), (TDDL(norm_share=0.5), "norm_share")):
         model = KernelClassifier(features="none", release=release, **facts)
-        assert model.fit(X[:40], y[:40], private=private).error_bound() > 0
-    ball = KernelClassifier(kernel="linear", release="tdil", **facts)
-    with pytest.raises(ValueError, match="pool"):
-        ball.fit(X[:40], y[:40], private=private).error_bound()
+        with pytest.raises(ValueError, match=said):
+            model.fit(X[:40], y[:40], private=private).error_bound()
+
+
+def test_the_bound_of_people_with_several_rows_is_that_of_their_noise():
+    """One person of 10 rows is replaced as a whole: noise is 10 times that of as many rows."""
+    X, y = sample(600, KernelRegressor)
+    ids = np.repeat(np.arange(50), 10)
+    options = {"kernel": "linear", "penalty": 0.3, "release": GaussianProcess(start="zero")}
+    bounds, noise = [], []
+    for unit in ({}, {"unit": ids, "max_rows": 10}):
+        model = KernelRegressor(epsilon=1.0, delta=1e-6, **options)
+        model.fit(X[:100], y[:100], private=Private(X[100:], y[100:], **unit))
+        bounds.append(model.error_bound())
+        noise.append(model.guarantee_.events[0].scale)
+    assert noise[1] == pytest.approx(10 * noise[0])
+    assert bounds[1] == pytest.approx(10 * bounds[0])
+
+
+def test_a_bound_is_for_all_scores_of_an_answer():
+    """A hundred scores of one answer are a hundred chances to be off."""
+    facts = replace(FACTS, rows=1000)
+    noise = facts.prediction / gaussian_mu(1.0, 1e-6)
+    off = np.abs(noise * np.random.default_rng(2).normal(size=(20_000, 100))).max(axis=1)
+    assert np.mean(off > path_error(facts, 1)) > 0.3
+    assert np.mean(off > path_error(replace(facts, outputs=100), 1)) <= 0.05
+    assert excess_of_tddl(replace(facts, outputs=4), 10**4) > excess_of_tddl(facts, 10**4)
+    with pytest.raises(ValueError, match="gaussian"):
+        excess_of_tddl(replace(facts, outputs=4), 100, calibration="laplace")
+    X, y = sample(600, KernelRegressor)
+    thirds = np.digitize(y, [-0.3, 0.3])
+    model = KernelClassifier(epsilon=1.0, delta=1e-6, kernel="linear")
+    model.fit(X[:100], thirds[:100], private=Private(X[100:], thirds[100:]))
+    assert model.facts_.outputs == 3
 
 
 @pytest.mark.parametrize(

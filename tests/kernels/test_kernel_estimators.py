@@ -223,7 +223,7 @@ def test_labels_of_one_class_and_of_many():
 
 def test_values_above_the_bound_are_rescaled():
     """A kernel of one's own whose K(x, x) exceeds what was declared: no row counts for more."""
-    X, y, T, t = problem()
+    X, y, T, t = problem(n=100)
     far = np.vstack([T, [[1e6, 1e6]], [[np.inf, 0.0]]])
     labels = np.append(t, ["other", "same"])
     model = classifier(
@@ -244,7 +244,7 @@ def common_letters(A, B):
 
 def test_texts_by_a_kernel_of_ones_own():
     rng = np.random.default_rng(0)
-    words = ["".join(rng.choice(list("abcdef"), size=5)) for _ in range(440)]
+    words = ["".join(rng.choice(list("abcdef"), size=5)) for _ in range(200)]
     labels = np.array(["a" in word for word in words])
     table = np.array(words, dtype=object)[:, None]
     model = classifier(
@@ -265,16 +265,16 @@ def inner(A, B):
 
 def test_sparse_rows_are_rows():
     rng = np.random.default_rng(0)
-    X = sparse.random_array((300, 5000), density=0.01, rng=rng).tocsr()
-    t = np.asarray(X[:, :2500].sum(axis=1)).ravel() > np.asarray(X[:, 2500:].sum(axis=1)).ravel()
+    X = sparse.random_array((90, 600), density=0.05, rng=rng).tocsr()
+    t = np.asarray(X[:, :300].sum(axis=1)).ravel() > np.asarray(X[:, 300:].sum(axis=1)).ravel()
     facts = {"kernel": FunctionKernel(inner, bound=20.0), "penalty": 0.05}
-    model = classifier(release=GaussianProcess(points=60), **facts)
-    model.fit(X[:60], t[:60], private=Private.from_sparse(X[60:], t[60:]))
+    model = classifier(release=GaussianProcess(points=30), **facts)
+    model.fit(X[:30], t[:30], private=Private.from_sparse(X[30:], t[30:]))
     dense = X.toarray()
-    same = classifier(release=GaussianProcess(points=60), **facts)
-    same.fit(dense[:60], t[:60], private=Private(dense[60:], t[60:]))
+    same = classifier(release=GaussianProcess(points=30), **facts)
+    same.fit(dense[:30], t[:30], private=Private(dense[30:], t[30:]))
     np.testing.assert_allclose(
-        model.decision_function(X[:60]), same.decision_function(dense[:60]), rtol=1e-6, atol=1e-6
+        model.decision_function(X[:30]), same.decision_function(dense[:30]), rtol=1e-6, atol=1e-6
     )
 
 
@@ -298,7 +298,7 @@ def test_precomputed_kernels_are_refused_before_anything_is_charged(make, asking
 
 def test_a_kernel_of_ones_own_is_bounded_where_a_table_was_not():
     """One row, as long as it likes, moves the un-noised model by no more than is stated."""
-    n, z, penalty = 200, np.array([[1.0], [0.5], [-0.5]]), 5.0
+    n, z, penalty = 60, np.array([[1.0], [0.5], [-0.5]]), 5.0
     model = classifier(kernel=FunctionKernel(lambda A, B: A @ B.T, bound=1.0), penalty=penalty)
     public = Problem(z, np.array([0, 1, 0]), np.array([0, 1]))
     learner = model._learner(public, n, features="none")

@@ -180,7 +180,7 @@ def p_gaussian(noise: np.ndarray, scale: float) -> float:
 
 @pytest.mark.parametrize("calibration", ["paper", "laplace", "gaussian"])
 def test_the_predictions_get_the_noise_that_was_charged(calibration):
-    T = 2000
+    T = 800
     pool = Pool.of(np.eye(T))  # the fit to targets is then the targets
     calls = []
 

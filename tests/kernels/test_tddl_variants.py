@@ -90,6 +90,7 @@ def test_the_norm_at_a_pool_moves_by_no_more_than_is_claimed():
     assert 0.9 < worst <= 1
 
 
+@pytest.mark.slow
 def test_objective_perturbation_on_random_fourier_features_learns_what_is_not_linear():
     """The baseline of Chaudhuri and others for translation-invariant kernels."""
     rng = np.random.default_rng(1)

@@ -296,6 +296,7 @@ class Watched:
         return found
 
 
+@pytest.mark.slow
 def test_it_learns_over_the_ball():
     rounds = Rounds.of(Bounds(1e-6, norm=1.0, radius=2.0), epsilon=1.0, delta=1e-6)
     rounds = replace(rounds, count=min(rounds.count, 2000))

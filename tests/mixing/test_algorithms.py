@@ -61,16 +61,11 @@ def test_algorithm_1_by_hand():
 
 
 def test_algorithm_3_pulls_towards_the_public_model():
-    """Without gradients its fixed point is w_ref; as printed it would not move at all."""
+    """Without gradients it stays at w_ref."""
     reference = np.arange(6.0).reshape(3, 2)
     nobody = PublicSample(np.zeros((0, 3)), np.zeros(0, dtype=int), 2)
     found, _ = trained(Theory(penalty=3.0), NoPrivateGradients(), nobody, reference, 40)
     np.testing.assert_allclose(found, reference)
-    for start in (reference, reference + 5):  # from elsewhere: the same update, by hand
-        W = start
-        for t in range(1, 41):
-            W = W - 2 / (3.0 * (t + 1)) * (3.0 * (W - reference))
-        np.testing.assert_allclose(W, reference, atol=1e-12)
 
 
 def test_algorithm_3_update_and_average_by_hand():

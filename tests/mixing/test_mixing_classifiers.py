@@ -127,6 +127,7 @@ def test_the_number_of_rows_is_no_secret_normaliser(solver):
         assert np.abs(one.coef_ - other.coef_).max() > 1e-6
 
 
+@pytest.mark.slow
 def test_without_a_hint_the_count_is_noisy_and_charged():
     X, y, T, t = problem(n=2000)
     sizes = [

@@ -63,8 +63,8 @@ def tuned(
     on a made-up shift, the model fitted to public rows below the median of the first principal
     direction, the noisy steps and the validation on those above it. Settings that are given stay.
     """
-    settings = sorted({_filled(given, row) for row in GRID})
-    default = _filled(given, DEFAULT)
+    settings = sorted({filled(given, row) for row in GRID})
+    default = filled(given, DEFAULT)
     m = len(task.rows)
     if len(settings) == 1 or m < _FEW:
         return default
@@ -108,7 +108,7 @@ def tuned(
         return min(settings, key=lambda setting: np.nan_to_num(error(setting), nan=math.inf))
 
 
-def _filled(given: tuple[Any, Any, Any], row: tuple[int, float, float]) -> tuple[Any, Any, Any]:
+def filled(given: tuple[Any, Any, Any], row: tuple[int, float, float]) -> tuple[Any, Any, Any]:
     """What is given, and the rest from the row."""
     steps, step, clip = (new if old is None else old for old, new in zip(given, row, strict=True))
     return steps, step, clip

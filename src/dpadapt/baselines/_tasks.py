@@ -15,10 +15,12 @@ from dpadapt._public_fits import fit_logistic, fit_ridge
 from dpadapt.base import Problem
 from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import Prepared
+from dpadapt.reweighting.residual_size import SizeLook, look_share, ordinary, residuals_tell
 
 Array = NDArray[np.float64]
 
 _FAR = 1e6  # rows are first cut here, in radii: only so that nothing overflows
+_LEAST_RESIDUAL = 1e-3  # to plan with, in standard deviations of public labels
 _WIDE = 10.0  # labels are first cut here, in label bounds, where residuals are bounded later
 
 
@@ -112,10 +114,38 @@ class BaselineTask(Problem):
             far, center, scale, 1.0, label_range=(middle - half, middle + half), unit_labels=True
         )
 
-    def prepared(self) -> Prepared:
-        """Rows shrunk to R, their labels by the same factor; class codes stay as they are."""
+    def look(self, start: Array, n_rows: int, mu: float) -> SizeLook | None:
+        """A look at the size of private residuals of a start, where public ones do not tell it.
+
+        None where so many rows and so much budget do not pay for one.
+        """
+        if self.classes or self.tells(start) or not look_share(n_rows * mu):
+            return None
+        cleaning = self.cleaning(wide_labels=True)
+        bound = _WIDE * self.label_bound
+
+        def left(X: Array, y: Array) -> Array:
+            return np.asarray(bound * y - (X @ start)[:, 0])
+
+        return SizeLook(cleaning, left, self.left(start))
+
+    def tells(self, start: Array) -> bool:
+        """Whether private residuals of a start are about as large as public ones."""
+        residual = self.targets - (self.rows @ start)[:, 0]
+        return residuals_tell(residual, self.targets, self.rows.shape[1] - 1 if start.any() else 0)
+
+    def left(self, start: Array) -> Array:
+        """Public residuals of a start; ordinary ones, if they do not tell."""
+        residual = np.asarray(self.targets - (self.rows @ start)[:, 0])
+        return residual if self.tells(start) else ordinary(residual, _LEAST_RESIDUAL)
+
+    def prepared(self, size: float = 1.0) -> Prepared:
+        """Rows shrunk to R, their labels by the same factor; class codes stay as they are.
+
+        Labels are in units of ``size``.
+        """
         radius, classes = self.radius, self.classes
-        bound = 0.0 if classes else self.label_bound
+        bound = 0.0 if classes else self.label_bound / size
 
         def shrink(X: Array, y: Array | None) -> tuple[Array, Array | None]:
             factor = shrink_factors(np.linalg.norm(X, axis=1), radius)

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._constraints import Flag, Table
-from dpadapt.privacy import Guarantee, Private, shrink_factors
+from dpadapt.privacy import Guarantee, Mechanism, Private, shrink_factors
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
 
@@ -160,18 +161,32 @@ def _adassp(
     """Coefficients in public units."""
     targets = _targets(task.targets, task.classes)
     base = fit_ridge(task.rows, targets) if residual else task.zero()
-    bound = bound_of(targets - task.rows @ base)
+    bound, look = bound_of(targets - task.rows @ base), None
+    if residual:
+        mu = gaussian_mu(options["epsilon"], options["delta"])
+        look = task.look(base, private.n_rows, mu)
+    if look is not None:
+        bound = bound_of(task.left(base)[:, None])
     rows = _residual_rows(task, base, bound, wide_labels=residual)
-    d = task.rows.shape[1]
+    d, size = task.rows.shape[1], 1.0
     with private.open(**options) as session:
+        # nothing is counted: moments, ridge and noise are all in units of one over n, which cancels
+        session.leave_out_unlabelled()
         moment = session.hide(RowMoment(rows, task.radius, d), keep=True)
         cross = session.hide(CrossMoment(rows, task.radius, bound, d, task.outputs), keep=True)
         least = hidden_least_eigenvalue(session, moment)
-        grants = session.plan(
-            least=Gaussian.of(least),
-            moment=SymmetricGaussian.of(moment),
-            cross=Gaussian.of(cross),
-        )
+        planned: dict[str, Mechanism] = {
+            "least": Gaussian.of(least),
+            "moment": SymmetricGaussian.of(moment),
+            "cross": Gaussian.of(cross),
+        }
+        if look is not None:
+            planned |= look.mechanisms(session, planned)
+        grants = session.plan(**planned)
+        if look is not None:
+            size = look.release(session, grants)
+            rows = _residual_rows(task, base, bound, wide_labels=residual, size=size)
+            cross = session.hide(CrossMoment(rows, task.radius, bound, d, task.outputs), keep=True)
         lowest = session.release(grants.least, least)
         noisy = session.release(grants.moment, moment)
         right = session.release(grants.cross, cross)
@@ -182,15 +197,20 @@ def _adassp(
     noise_norm = grants.moment.scale * math.sqrt(d * math.log(2 * d * d / _FAILS) / 2)
     ridge = max(0.0, noise_norm - sure)
     found = np.linalg.lstsq(noisy + ridge * np.eye(d), right, rcond=None)[0]
-    return base + found, session.guarantee
+    return base + size * found, session.guarantee
 
 
 def _targets(labels: Any, classes: int) -> Array:
     return signed(labels, classes) if classes else np.asarray(labels)[:, None]
 
 
-def _residual_rows(task: BaselineTask, base: Array, bound: float, *, wide_labels: bool) -> Prepared:
-    """Rows (z, t): t the residual of the base model cut to the bound; both shrunk as z is to R."""
+def _residual_rows(
+    task: BaselineTask, base: Array, bound: float, *, wide_labels: bool, size: float = 1.0
+) -> Prepared:
+    """Rows (z, t): t the residual of the base model cut to the bound; both shrunk as z is to R.
+
+    Residuals are in units of ``size``.
+    """
     cleaning = task.cleaning(wide_labels=wide_labels)
     radius, classes = task.radius, task.classes
     half = 0.0
@@ -199,10 +219,10 @@ def _residual_rows(task: BaselineTask, base: Array, bound: float, *, wide_labels
 
     def rows(X: Array, y: Array | None) -> tuple[Array, Array | None]:
         labels = np.zeros(len(X)) if y is None else y
-        left = _targets(labels if classes else half * labels, classes) - X @ base
+        left = (_targets(labels if classes else half * labels, classes) - X @ base) / size
         left *= shrink_factors(np.linalg.norm(left, axis=1), bound)[:, None]
         weights = shrink_factors(np.linalg.norm(X, axis=1), radius)
         weights *= labels >= 0 if classes else 1.0
-        return np.column_stack([X, left]) * weights[:, None], None
+        return np.column_stack([X, left]) * weights[:, None], y
 
     return Prepared(cleaning, rows, task.rows.shape[1] + task.outputs)

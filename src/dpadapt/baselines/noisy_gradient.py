@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._constraints import Count, Null, OneOf, Positive, Table
-from dpadapt.privacy import Guarantee, Private
+from dpadapt.privacy import Guarantee, Mechanism, Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian
 
 from ._base import PrivateClassifier, PrivateRegressor
-from ._descent import median_norm, noisy_descent, smoothness, tuned
+from ._descent import DEFAULT, filled, median_norm, noisy_descent, smoothness, tuned
 from ._tasks import Array, BaselineTask
 from .queries import ClippedGradient
 
@@ -183,18 +183,30 @@ def _noisy_descent(
     """Coefficients in public units."""
     mu = gaussian_mu(options["epsilon"], options["delta"])
     given = (model.steps, model.step_size, model.clip)
-    steps, step_size, clip = tuned(task, model.start, private.n_rows, mu, given)
     first = task.public_fit() if model.start == "public" else task.zero()
-    clip *= median_norm(task.rows, task.targets, first, task.classes)
-    rows = task.prepared()
+    look = task.look(first, private.n_rows, mu) if model.start == "public" else None
+    if look is None:
+        steps, step_size, clip = tuned(task, model.start, private.n_rows, mu, given)
+        clip *= median_norm(task.rows, task.targets, first, task.classes)
+    else:
+        steps, step_size, clip = filled(given, DEFAULT)
+        clip *= median_norm(task.rows, task.left(first), task.zero(), task.classes)
+    rows, size = task.prepared(), 1.0
     with private.open(**options) as session:
+        model._count(session)
         hidden = session.hide(ClippedGradient(rows, first, clip, task.classes), keep=True)
-        grants = session.plan(gradient=Gaussian.of(hidden, count=steps))
+        planned: dict[str, Mechanism] = {"gradient": Gaussian.of(hidden, count=steps)}
+        if look is not None:
+            planned |= look.mechanisms(session, planned)
+        grants = session.plan(**planned)
+        if look is not None:
+            size = look.release(session, grants)
+            rows = task.prepared(size)
 
         def gradient(w: Array) -> Array:
             query = ClippedGradient(rows, w, clip, task.classes)
             return np.asarray(session.release(grants.gradient, session.hide(query, keep=True)))
 
         step = step_size / smoothness(task.rows, task.classes)
-        found = noisy_descent(gradient, first, steps, step)
+        found = size * noisy_descent(gradient, first / size, steps, step)
     return found, session.guarantee

@@ -106,6 +106,7 @@ class NoisySGDRegressor(PrivateRegressor):
         largest = task.radius * (ball * task.radius + task.label_bound)
         rows, start = task.prepared(), task.zero()
         with private.open(**options) as session:
+            self._count(session)
             first = session.hide(ClippedGradient(rows, start, largest, 0), keep=True)
             noisy = Gaussian.of(first, count=steps)
             if self.calibration == "paper":

@@ -38,7 +38,7 @@ __all__ = ["ObjectivePerturbationClassifier", "ObjectivePerturbationRegressor"]
 
 _OUTPUT = 0.1  # share of the noise that covers the solver
 _TOLERANCE = 1e-8  # norm of the gradient at which the solver stops, in n G
-_LEAST_KNEE = 0.05  # of the pseudo-Huber loss, in public label sd
+_LEAST_KNEE = 0.25  # of the pseudo-Huber loss, in public label sd
 _NEWTON = 50  # Newton steps before the slow and certain way
 
 _TABLE: Table = {
@@ -57,7 +57,8 @@ _TABLE: Table = {
 class ObjectivePerturbationRegressor(PrivateRegressor):
     """Robust linear regression (pseudo-Huber loss) by objective perturbation.
 
-    The knee of the loss is the root mean square of the public residuals at the start.
+    The knee of the loss is the root mean square of the public residuals at the start, and a quarter
+    of the standard deviation of public labels at least.
 
     Parameters
     ----------
@@ -306,6 +307,8 @@ def _perturbed(
     # a hair more, for what rounding in the calibration may take from the planned mu
     needed = needed_strength(mu, task.radius, loss.curvature) * (1 + 1e-9)
     with private.open(**options) as session:
+        # nothing is counted: the losses are a sum, to which a row without a label adds a constant
+        session.leave_out_unlabelled()
         n = session.n_rows
         strength = max(needed, ridge * n)
         tolerance = _TOLERANCE * n * largest

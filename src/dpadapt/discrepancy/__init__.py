@@ -2,7 +2,7 @@
 
 from .certificate import Certificate, certify
 from .discrepancy_regressor import AdaptationWarning, DiscrepancyRegressor, GuaranteeWarning
-from .label_difference import LabelDifference, label_difference
+from .label_difference import LabelDifference, PrivateLabels, label_difference
 from .minimisation import DiscrepancySolution, discrepancy, minimise_discrepancy
 from .moments import Moments
 from .selection import choose_weights, weights_choice
@@ -38,6 +38,7 @@ __all__ = [
     "NoisySingleStage",
     "OneSidedSoftmax",
     "PNorm",
+    "PrivateLabels",
     "Promise",
     "Setting",
     "Simplex",

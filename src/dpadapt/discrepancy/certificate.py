@@ -12,11 +12,14 @@ public rows at once, L(P, w) -- the expected squared loss in the private populat
    \qquad B = (\Lambda r + Y)^2.
 
 **Assumptions.** The n private rows are independent draws from P, *as they enter the session*: P is
-the population of cleaned rows z (clipped, scaled, intercept included), :math:`\|z\| \le r`. Private
-labels, which nobody has seen, are at most Y in size. :math:`\Lambda`, r and Y were fixed before
-looking at private data. :math:`\eta_H`, the smallest :math:`\max_S |y - h_0| + \max_T |y - h_0|`
-over :math:`h_0` in the ball, is the caller's: no data can tell it; it is 0 where one linear
-function of norm :math:`\Lambda` gives all labels, public and private.
+the population of cleaned rows z (clipped, scaled, intercept included), :math:`\|z\| \le r`. Where
+people have several rows, n is the number of people, who are the draws: a person's loss is the mean
+of theirs, in [0, B] too, and the supremum of a mean is at most the mean of suprema. Private labels,
+which nobody has seen, are at most Y in size. :math:`\Lambda`, r and Y were fixed before looking at
+private data. :math:`\eta_H`, the smallest :math:`\max_S |y - h_0| + \max_T |y - h_0|` over
+:math:`h_0` in the ball, and Y are what the caller states (:class:`.PrivateLabels`): there is no
+default, since no data that may be looked at can tell them. Public rows are as they are: nothing is
+assumed of where they come from. The certificate says all of this in its sentence.
 
 **Proof.** Let T be the private sample.
 
@@ -60,6 +63,7 @@ from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import SecondMoment
 
+from .label_difference import PrivateLabels
 from .matrices import Array
 from .minimisation import discrepancy
 from .moments import NoisyMoment
@@ -97,14 +101,22 @@ class Certificate(SummedBound):
         Probability with which the bound holds, over the private sample and the noise.
     ceiling : float
         B, the largest loss that the stated bounds allow at all.
+    conditions : tuple of str
+        What it rests on, in words: what was stated of private labels, and where rows are cut.
 
     Examples
     --------
-    >>> certificate = Certificate(0.01, 0.02, 0.01, 0.0, 0.1, 0.06, confidence=0.95, ceiling=4.0)
+    >>> stated = PrivateLabels(label_range=(-1, 1), label_difference=0.0)
+    >>> terms, rests = (0.01, 0.02, 0.01, 0.0, 0.1, 0.06), stated.conditions(1.0, 1.0)
+    >>> certificate = Certificate(*terms, confidence=0.95, ceiling=4.0, conditions=rests)
     >>> round(certificate.bound, 6)
     0.2
     >>> print(certificate)
-    With 95% confidence, the expected squared error in the private population is at most 0.2.
+    With 95% confidence, the expected squared error in the private population, of which the \
+private rows are a random sample, is at most 0.2, if (1) private labels lie between -1 and 1, as \
+you stated; (2) one linear function of norm 1 or less has a largest error on public labels and a \
+largest error on private ones that add up to 0 or less, as you stated; (3) rows longer than 1 \
+(standardised, with a constant of 1) are cut to that length first.
       weighted loss  0.01  squared error on the public rows, with the weights that were found
       discrepancy    0.02  how far the weighted public rows are from the private ones, as released
       noise          0.01  what the privacy noise may hide of that distance
@@ -123,6 +135,7 @@ class Certificate(SummedBound):
     deviation: float
     confidence: float
     ceiling: float
+    conditions: tuple[str, ...]
 
 
 def certify(
@@ -135,8 +148,8 @@ def certify(
     radius: float,
     private_radius: float,
     n_rows: int,
-    label_bound: float,
-    label_difference: float = 0.0,
+    stated: PrivateLabels,
+    label_center: float = 0.0,
     confidence: float = 0.95,
 ) -> Certificate:
     r"""Bound the model's error in the private population, from public and released facts: free.
@@ -157,11 +170,11 @@ def certify(
     private_radius : float
         r, bound on a cleaned private row with its intercept, the root of ``query.magnitude``.
     n_rows : int
-        n.
-    label_bound : float
-        Y, bound on private labels.
-    label_difference : float, default=0
-        :math:`\eta_H`; 0 states that one linear function of norm ``radius`` gives all labels.
+        n; the number of people where they have several rows.
+    stated : PrivateLabels
+        The range of private labels, and :math:`\eta_H`.
+    label_center : float, default=0
+        What the range of private labels is counted from, as ``labels`` are.
     confidence : float, default=0.95
         1 - beta.
 
@@ -171,7 +184,8 @@ def certify(
     >>> moment = NoisyMoment(np.diag([0.7, 0.3]), scale=1e-5, guarantee=Guarantee())
     >>> certificate = certify(
     ...     np.eye(2), [0.5, -0.5], [0.7, 0.3], [0.5, -0.5], moment,
-    ...     radius=1.0, private_radius=1.0, n_rows=10**6, label_bound=1.0,
+    ...     radius=1.0, private_radius=1.0, n_rows=10**6,
+    ...     stated=PrivateLabels(label_range=(-1, 1), label_difference=0.0),
     ... )
     >>> round(certificate.complexity, 6), round(certificate.bound, 3)
     (0.008, 0.014)
@@ -181,8 +195,7 @@ def certify(
     w = _array("coefficients", coefficients, (X.shape[1],))
     reach = validate.positive("radius", radius)
     r = validate.positive("private_radius", private_radius)
-    Y = validate.non_negative("label_bound", label_bound)
-    difference = validate.non_negative("label_difference", label_difference)
+    Y = stated.bound(label_center)
     n, beta = validate.count("n_rows", n_rows), 1 - validate.fraction("confidence", confidence)
     if np.linalg.norm(w) > reach * (1 + _ROUNDING):
         raise ValueError(f"coefficients must have a norm of at most radius, {reach:.6g}.")
@@ -195,11 +208,12 @@ def certify(
         weighted_loss=float(q @ (X @ w - y) ** 2),
         discrepancy=4 * reach**2 * distance,
         noise=4 * reach**2 * noise,
-        labels=spread * difference,
+        labels=spread * stated.label_difference,
         complexity=4 * math.sqrt(ceiling) * reach * r / math.sqrt(n),
         deviation=ceiling * math.sqrt(math.log(1 / failure) / (2 * n)),
         confidence=float(confidence),
         ceiling=ceiling,
+        conditions=stated.conditions(reach, r),
     )
 
 

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._checks import GuaranteeWarning
-from dpadapt._constraints import Flag, Named, NonNegative, Null, Positive, Table
+from dpadapt._constraints import Instance, Named, NonNegative, Null, Positive, Table
 from dpadapt._linear import LinearRegressor
 from dpadapt._story import RADII, Story, certificate_facts, percent
 from dpadapt.base import PrivateEstimator
 from dpadapt.privacy import Cleaning, Guarantee, Private, Session
 
 from .certificate import Certificate, certify
+from .label_difference import PrivateLabels
 from .moments import AdaptationWarning, Moments
 from .second_stage import within_ball
 from .solvers import SOLVERS, FrankWolfe, MirrorDescent, SingleStage
@@ -23,6 +24,12 @@ from .source import INTERCEPT, Adaptation, Array, Source
 __all__ = ["AdaptationWarning", "DiscrepancyRegressor", "GuaranteeWarning"]
 
 _ROUNDING = 1e-9
+_STATE = (
+    "A bound on the error rests on private labels, which this method never sees, so that you must "
+    "state what they are like: certificate=PrivateLabels(label_range=(low, high), "
+    "label_difference=...) of dpadapt.discrepancy, with the range that all of them lie in, and how "
+    "far public and private labels may be from one linear function (0: it gives every label)."
+)
 
 
 class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
@@ -45,12 +52,14 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
         :class:`SingleStage` has options of its own, as in ``solver=FrankWolfe(steps=50)``.
     norm_bound : float, optional
         The paper's Lambda, bound on the coefficients (scaled features, intercept included), for a
-        certificate and where weights and fit are found at once. By default twice the norm of the
-        public-only coefficients.
-    certificate : bool, default=False
-        Also bound the error in the private population (``certificate_``); coefficients are then
-        kept within ``norm_bound``. Free for "moments"; the paper's solvers spend a tenth of the
-        budget on it.
+        certificate and where weights and fit are found at once; refused elsewhere. By default twice
+        the norm of the public-only coefficients.
+    certificate : PrivateLabels, optional
+        Also bound the error in the private population (``certificate_``), from what you state here
+        about private labels, which the method never sees: their range, and how far public and
+        private labels may be from one linear function. A statement that public rows refute is
+        refused before anything is charged. Coefficients are kept within ``norm_bound``. Free for
+        "moments"; the paper's solvers spend a tenth of the budget on it.
     radius : float, optional
         Bound on the norm of a row after scaling by public mean and standard deviation; where
         public and private rows are compared, longer ones are shrunk to it. By default a norm that
@@ -90,7 +99,8 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
     guarantee_ : Guarantee
     certificate_ : Certificate or None
         The learning bound with every term named, if it was asked for and there was a private
-        sample. Private labels are assumed to lie in the range of public ones.
+        sample. It says what it rests on: what you stated of private labels, and that private rows
+        are no longer than the radius.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -124,7 +134,7 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
     _constraints: ClassVar[Table] = {
         "solver": [Named(SOLVERS)],
         "norm_bound": [Positive(), Null()],
-        "certificate": [Flag()],
+        "certificate": [Instance(PrivateLabels, advice=_STATE), Null()],
         "radius": [Positive(), Null()],
         "ridge": [NonNegative(), Null()],
     }
@@ -136,7 +146,7 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
         delta: float,
         solver: str | Moments | FrankWolfe | MirrorDescent | SingleStage = "moments",
         norm_bound: float | None = None,
-        certificate: bool = False,
+        certificate: PrivateLabels | None = None,
         radius: float | None = None,
         ridge: float | None = None,
         noise: str = "secure",
@@ -158,7 +168,14 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
 
     def _check(self) -> None:
         solver = self._strategy("solver")
-        if self.certificate and getattr(solver, "calibration", "tight") == "paper":
+        at_once = isinstance(solver, SingleStage)
+        at_once |= getattr(solver, "objective", None) == "single-stage"
+        if self.norm_bound is not None and not (self.certificate is not None or at_once):
+            raise ValueError(
+                "norm_bound: this solver finds weights first, and fits without a bound; leave it "
+                "None, or ask for a certificate."
+            )
+        if self.certificate is not None and getattr(solver, "calibration", "tight") == "paper":
             raise ValueError(
                 "certificate needs a release of its own, for which the printed constants leave no "
                 "budget; take calibration='tight'."
@@ -180,19 +197,17 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
     def _adapt(
         self, source: Source, sample: Private, options: dict[str, Any]
     ) -> tuple[dict[str, Any], Guarantee]:
-        if self.certificate and source.public_norm > source.norm_bound * (1 + _ROUNDING):
-            raise ValueError(
-                f"certificate=True needs a norm_bound of at least {source.public_norm:.4g}, the "
-                f"norm of the coefficients of public data alone; got {source.norm_bound:.4g}. "
-                "Nothing was charged."
-            )
+        if self.certificate is not None:
+            _check_statement(self.certificate, source)
         cleaning = Cleaning(source.radius, *source.scaling, INTERCEPT)
         solver = self._strategy("solver")
         with self._watched(options) as watched:
-            found = solver.adapt(source, sample, cleaning, watched, certificate=self.certificate)
+            found = solver.adapt(
+                source, sample, cleaning, watched, certificate=self.certificate is not None
+            )
         attributes, slopes = self._fitted(source, found)
-        if self.certificate:
-            bound = self._certify(source, found, slopes, cleaning, sample.n_rows)
+        if self.certificate is not None:
+            bound = _certify(self.certificate, source, found, slopes, cleaning, sample.n_people)
             attributes["certificate_"] = bound
         return attributes, found.guarantee
 
@@ -203,7 +218,7 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
         slopes, share = solver.fit(source, found.weights)
         if found.slopes is not None:
             slopes, share = found.slopes + level, 1.0
-        if self.certificate and share > 0:
+        if self.certificate is not None and share > 0:
             public = solver.fit(source, source.uniform)[0] - level
             kept = within_ball(public, slopes - level, source.norm_bound)
             slopes, share = public + kept * (slopes - level - public) + level, kept * share
@@ -216,28 +231,6 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
             "share_": share,
             "certificate_": None,
         }, slopes
-
-    def _certify(
-        self,
-        source: Source,
-        found: Adaptation,
-        slopes: Array,
-        cleaning: Cleaning,
-        n_rows: int,
-    ) -> Certificate:
-        """Bound on the error in the private population of rows as they were released."""
-        assert found.released is not None
-        return certify(
-            source.matched,
-            source.centered,
-            found.weights,
-            slopes - source.constant(source.labels.mean()),
-            found.released,
-            radius=source.norm_bound,
-            private_radius=float(np.hypot(cleaning.radius, cleaning.intercept)),
-            n_rows=n_rows,
-            label_bound=max(float(np.abs(source.centered).max()), 1e-12),
-        )
 
     def _story(self) -> Story:
         weights = np.asarray(self.weights_)
@@ -292,3 +285,46 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
             f": {percent(part / whole)} of the difference between the two samples remains, "
             "measured on the noisy release."
         )
+
+
+def _check_statement(stated: PrivateLabels, source: Source) -> None:
+    """Refuse a certificate that cannot be, from public facts, before anything is charged."""
+    bound = source.norm_bound
+    if source.public_norm > bound * (1 + _ROUNDING):
+        raise ValueError(
+            f"certificate needs a norm_bound of at least {source.public_norm:.4g}, the norm of the "
+            f"coefficients of public data alone; got {bound:.4g}. Nothing was charged."
+        )
+    least = stated.refuted(source.matched, source.centered, bound)
+    if least is not None:
+        raise ValueError(
+            f"certificate: the public rows refute label_difference={stated.label_difference:.4g}. "
+            f"Every linear function of norm {bound:.4g} or less (norm_bound) misses one of their "
+            f"labels by {least:.4g} or more. State at least that, and what the function may miss "
+            "private labels by on top of it. Nothing was charged."
+        )
+
+
+def _certify(
+    stated: PrivateLabels,
+    source: Source,
+    found: Adaptation,
+    slopes: Array,
+    cleaning: Cleaning,
+    people: int,
+) -> Certificate:
+    """Bound on the error in the private population of rows as they were released."""
+    assert found.released is not None
+    level = float(source.labels.mean())
+    return certify(
+        source.matched,
+        source.centered,
+        found.weights,
+        slopes - source.constant(level),
+        found.released,
+        radius=source.norm_bound,
+        private_radius=float(np.hypot(cleaning.radius, cleaning.intercept)),
+        n_rows=people,
+        stated=stated,
+        label_center=level,
+    )

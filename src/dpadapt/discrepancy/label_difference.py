@@ -4,28 +4,109 @@ r"""The output-label discrepancy of two labelled samples: the paper's :math:`\et
 
 is 0 where one linear function of norm :math:`\Lambda` gives all labels of both samples; it is what
 no bound can do without. Private labels tell it, and they are what discrepancy minimisation does not
-have: this is for samples that may be looked at. ``certify(label_difference=...)`` takes the number.
+have: :func:`label_difference` is for samples that may be looked at, and a certificate rests on what
+its user states (:class:`PrivateLabels`). Public rows alone can refute a statement that is too
+small: :math:`\eta_H` is at least what their own best linear function leaves.
 
-Without the ball it is a linear program. The ball is approached from outside by tangent planes: each
-round's program gives a lower bound, and its solution, shrunk into the ball, an upper one.
+Without the ball it is a linear program. The ball is approached from outside by tangent planes, and
+the rows are taken in as they are violated: each round's program, which knows some of the rows and
+some of the planes, gives a lower bound, and its solution, shrunk into the ball, an upper one.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 
 from dpadapt import _validate as validate
+from dpadapt._certificate import cut_rows
+from dpadapt._constraints import NonNegative, Table, Vector
+from dpadapt._strategy import Strategy
 
-__all__ = ["LabelDifference", "label_difference"]
+__all__ = ["LabelDifference", "PrivateLabels", "label_difference"]
 
 Array = npt.NDArray[np.float64]
 Sample = tuple[npt.ArrayLike, npt.ArrayLike]
 
 _ROUNDS = 200
+_LOOKS = 30  # rounds that public rows get to refute a statement
+_NEAR = 1.05  # the least that they allow is told up to this factor, if that is not too slow
+_MORE = 20  # rows of a sample that join the program in a round: those with the largest errors
+_SLACK = 1e-6  # of the largest label: what a linear program may miss
+
+
+@dataclass(frozen=True)
+class PrivateLabels(Strategy):
+    r"""What you state about private labels, which nobody has seen; a certificate rests on it.
+
+    Nothing checks it against private rows. Public rows may refute it, and then there is no
+    certificate.
+
+    Parameters
+    ----------
+    label_range : (float, float)
+        Every private label lies between these two numbers.
+    label_difference : float
+        How far the labels may be from *one* linear function, in units of the label: the largest
+        error of that function on a public row plus its largest error on anybody of the private
+        population, the paper's :math:`\eta_H`. 0 says that one linear function gives every label
+        exactly, public and private. If both populations have the same linear rule and noise of at
+        most e, it is 2e; if labels are a coin of -1 and +1, it is 2. The function may be any
+        whose coefficients (standardised columns, with the constant, labels counted from the
+        public mean) have a norm of at most ``norm_bound``; rows are those of the fit, cut to
+        ``radius``.
+
+    Examples
+    --------
+    >>> PrivateLabels(label_range=(1, 5), label_difference=0.5)
+    PrivateLabels(label_range=(1, 5), label_difference=0.5)
+    """
+
+    label_range: tuple[float, float]
+    label_difference: float
+    _constraints: ClassVar[Table] = {
+        "label_range": [Vector(2)],
+        "label_difference": [NonNegative()],
+    }
+
+    def _check(self) -> None:
+        if not self.label_range[0] <= self.label_range[1]:
+            raise ValueError(
+                f"label_range must be two numbers (low, high); got {self.label_range!r}."
+            )
+
+    def bound(self, center: float = 0.0) -> float:
+        """Y: the largest size of a private label, counted from ``center``."""
+        low, high = self.label_range
+        return float(max(abs(low - center), abs(high - center)))
+
+    def conditions(self, norm_bound: float, radius: float) -> tuple[str, ...]:
+        """What a bound holds under, in words; ``radius`` is that of a row with its constant."""
+        low, high = self.label_range
+        return (
+            f"private labels lie between {low:.6g} and {high:.6g}, as you stated",
+            f"one linear function of norm {norm_bound:.3g} or less has a largest error on public "
+            "labels and a largest error on private ones that add up to "
+            f"{self.label_difference:.6g} or less, as you stated",
+            cut_rows(radius),
+        )
+
+    def refuted(self, rows: Array, labels: Array, norm_bound: float) -> float | None:
+        r"""What public rows show :math:`\eta_H` to be at least, if that is more than was stated."""
+        nobody = np.zeros((1, rows.shape[1])), np.zeros(1)
+        stated = self.label_difference + _SLACK * float(np.abs(labels).max())
+        least = 0.0
+        for found in _narrowed(((rows, labels), nobody), norm_bound, _LOOKS):
+            least = found.lower_bound
+            if found.value <= stated or (least > stated and found.value < _NEAR * least):
+                break
+        return least if least > stated else None
 
 
 class LabelDifference(NamedTuple):
@@ -77,33 +158,74 @@ def label_difference(
     d = X.shape[1]
     if T.shape[1] != d:
         raise ValueError(f"private must have the {d} columns of public; got {T.shape[1]}.")
-    rows = np.vstack([X, T])
-    first = np.repeat([1.0, 0.0], [len(X), len(T)])
-    side = np.column_stack([first, 1 - first])  # which of the two largest errors a row bounds
-    A = np.block([[rows, -side], [-rows, -side]])
-    b = np.concatenate([y, t, -y, -t])
-    cost = np.append(np.zeros(d), [1.0, 1.0])
-    bounds = [(-norm_bound, norm_bound)] * d + [(0, None)] * 2
-    unit = max(float(np.abs(b).max()), 1e-300)
-
-    def value(w: Array) -> float:
-        return float(np.abs(X @ w - y).max() + np.abs(T @ w - t).max())
-
-    best, lower, model = value(np.zeros(d)), 0.0, np.zeros(d)
-    for _ in range(_ROUNDS):
-        found = linprog(cost, A_ub=A, b_ub=b, bounds=bounds, method="highs")
-        if found.x is None or found.fun is None:  # a solver that stopped: what is known stands
+    unit = max(float(np.abs(y).max()), float(np.abs(t).max()), 1e-300)
+    found = LabelDifference(math.inf, 0.0, np.zeros(d))
+    for found in _narrowed(((X, y), (T, t)), norm_bound, _ROUNDS):
+        if found.value - found.lower_bound <= tolerance * unit:
             break
-        w = np.asarray(found.x[:d])
-        lower, length = max(lower, float(found.fun)), float(np.linalg.norm(w))
+    return found
+
+
+def _narrowed(
+    samples: tuple[tuple[Array, Array], tuple[Array, Array]], norm_bound: float, rounds: int
+) -> Iterator[LabelDifference]:
+    """What is known after 0, 1, ... rounds: bounds that come nearer to each other."""
+    d = samples[0][0].shape[1]
+    program, model, lower = _Program(d, norm_bound), np.zeros(d), 0.0
+    errors = _errors(samples, model)
+    best = sum(float(each.max()) for each in errors)
+    yield LabelDifference(best, lower, model)
+    for _ in range(rounds):
+        for side, ((rows, labels), missed) in enumerate(zip(samples, errors, strict=True)):
+            worst = np.argsort(missed)[-_MORE:]
+            program.add_rows(rows[worst], labels[worst], side)
+        solved = program.solve()
+        if solved is None:  # a solver that stopped: what is known stands
+            return
+        w, value = solved
+        lower, length = max(lower, value), float(np.linalg.norm(w))
+        errors = _errors(samples, w)
         inside = w if length <= norm_bound else w * (norm_bound / length)
-        if value(inside) < best:
-            best, model = value(inside), inside
-        if length <= norm_bound or best - lower <= tolerance * unit:
-            break
-        A = np.vstack([A, np.append(w / length, [0.0, 0.0])])
-        b = np.append(b, norm_bound)
-    return LabelDifference(best, min(lower, best), model)
+        reached = sum(float(each.max()) for each in _errors(samples, inside))
+        if reached < best:
+            best, model = reached, inside
+        yield LabelDifference(best, min(lower, best), model)
+        if length > norm_bound:
+            program.add_plane(w / length)
+
+
+def _errors(samples: tuple[tuple[Array, Array], ...], w: Array) -> list[Array]:
+    return [np.abs(rows @ w - labels) for rows, labels in samples]
+
+
+class _Program:
+    """Least sum of the two largest errors over some of the rows, within some of the planes."""
+
+    def __init__(self, d: int, norm_bound: float) -> None:
+        self.d, self.norm_bound = d, norm_bound
+        self.lines: list[Array] = []
+        self.limits: list[float] = []
+
+    def add_rows(self, rows: Array, labels: Array, side: int) -> None:
+        """Bound the errors of these rows by the largest error of their sample."""
+        largest = -np.eye(2)[side]
+        for x, y in zip(rows, labels, strict=True):
+            self.lines += [np.append(x, largest), np.append(-x, largest)]
+            self.limits += [float(y), -float(y)]
+
+    def add_plane(self, direction: Array) -> None:
+        """Keep to the side of the ball of its tangent plane in this direction."""
+        self.lines.append(np.append(direction, [0.0, 0.0]))
+        self.limits.append(self.norm_bound)
+
+    def solve(self) -> tuple[Array, float] | None:
+        """Coefficients and value; None if the solver stopped."""
+        cost = np.append(np.zeros(self.d), [1.0, 1.0])
+        box = [(-self.norm_bound, self.norm_bound)] * self.d + [(0, None)] * 2
+        found = linprog(cost, np.array(self.lines), np.array(self.limits), bounds=box)
+        if found.x is None or found.fun is None:
+            return None
+        return np.asarray(found.x[: self.d]), float(found.fun)
 
 
 def _checked(name: str, sample: Sample) -> tuple[Array, Array]:

@@ -134,6 +134,8 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
             )
         codes = np.searchsorted(classes, labels).astype(np.int64)
         self._check_classes(len(classes))
+        if len(rows) and not isinstance(self.unit, FeatureUnits) and self.unit != 1:
+            raise ValueError("unit: public rows set the units of the columns; leave it 1.")
         return HybridProblem(rows, codes, classes, agents)
 
     def _check_classes(self, count: int) -> None:

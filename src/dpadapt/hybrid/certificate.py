@@ -17,6 +17,9 @@ class NotCertified(UserWarning):
 class AgentsCertificate:
     """Error of the chosen rule on the agents' population, with a bound that holds in advance.
 
+    The agents who were asked are a random sample of that population, and those who answer speak for
+    those who do not: the bound knows nothing of the silent.
+
     Attributes
     ----------
     error : float or None
@@ -29,6 +32,8 @@ class AgentsCertificate:
         What was asked for.
     agents : int
         Answers that it rests on.
+    about : str, default="mistakes"
+        What the error is: the share of mistakes, or a loss over its bound.
 
     Examples
     --------
@@ -44,6 +49,7 @@ class AgentsCertificate:
     confidence: float
     target: float
     agents: int
+    about: str = "mistakes"
 
     @property
     def certified(self) -> bool:

@@ -65,8 +65,8 @@ def parity_rows(d: int, chi2: float, epsilon: float, beta: float) -> ParityRows:
     N rows at least m are kept except with probability b if
     :math:`p N - \sqrt{2 p N \ln(1/b)} \ge m` (Chernoff), p = tanh(epsilon / 2). In all: beta.
 
-    Erratum: the paper's :math:`32 (\chi^2 + 1) d \ln(2 d/\beta) / \epsilon` rows a batch leave out
-    that all k batches must have full rank at once.
+    Erratum (E3.15): the paper's :math:`32 (\chi^2 + 1) d \ln(2 d/\beta) / \epsilon` rows a batch
+    leave out that all k batches must have full rank at once.
 
     Parameters
     ----------

@@ -36,7 +36,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpadapt.privacy import Grant, Mechanism, PrivacyError, Session
-from dpadapt.privacy.core.errors import LET_THROUGH
+from dpadapt.privacy.core.errors import LET_THROUGH, kind_of
+from dpadapt.privacy.core.quiet import raised_here
 from dpadapt.privacy.local import Estimate
 from dpadapt.privacy.statistics import RowWeights
 
@@ -194,11 +195,13 @@ def _learn(learner: Learner, rows: WeightedRows) -> Rule:
     failure = None
     try:
         return learner.learn(rows)
-    except (PrivacyError, *LET_THROUGH):
+    except LET_THROUGH:
         raise
     except BaseException as error:
+        if isinstance(error, PrivacyError) and raised_here(error):
+            raise  # of the core, which public facts alone decide about
         failure = PrivacyError(
-            f"the learner failed ({type(error).__name__}); the reason is withheld, because it may "
+            f"the learner failed{kind_of(error)}; the reason is withheld, because it may "
             "depend on private values. The budget of the fit is spent."
         )
     raise failure  # out here, so that it does not carry the first error along

@@ -18,7 +18,7 @@ from dpadapt._linear import places_of
 from dpadapt._types import FloatArray
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.rows import cells
-from dpadapt.privacy.rows.total import by_rows, taken
+from dpadapt.privacy.rows.foreign import apply
 
 __all__ = [
     "FunctionRule",
@@ -301,14 +301,13 @@ class FunctionRule:
 
 
 def _total(function: Callable[[FloatArray], Any], rows: FloatArray, missing: float) -> FloatArray:
-    def call(places: Any) -> tuple[FloatArray]:
-        some = taken(rows, places)
-        found = np.asarray(function(some), dtype=np.float64)
-        if found.shape != (len(some),):
+    def finish(found: Any, count: int) -> tuple[FloatArray]:
+        values = np.asarray(found, dtype=np.float64)
+        if values.shape != (count,):
             raise ValueError("one number for each row.")
-        return (found,)
+        return (values,)
 
-    results, failed = by_rows(call, len(rows))
+    results, failed = apply(function, (rows,), len(rows), finish)
     return np.full(len(rows), missing) if results is None else np.where(failed, missing, results[0])
 
 

@@ -42,7 +42,8 @@ class SGDLearner(Learner):
     steps : int, default=300_000
         R, of one round.
     radius : float, default=4.0
-        D of the paper, of the ball that the coefficients stay in; in units of C.
+        Of the ball that the coefficients stay in, in units of C: the paper's D, a diameter, is
+        twice that times C.
     loss : {"logistic", "hinge"}, default="logistic"
     margin : float, default=1.0
         Of the hinge. Erratum: the printed loss has none, and is 0 for the rule that says nothing.
@@ -81,6 +82,12 @@ class SGDLearner(Learner):
         "penalty": [NonNegative()],
         "lasso": [NonNegative()],
     }
+
+    def _check(self) -> None:
+        if self.loss == "logistic" and self.margin != 1:
+            raise ValueError(
+                "margin: the logistic loss has none; leave it 1, or take loss='hinge'."
+            )
 
     def descent(self, task: LearningTask) -> Descent:
         """Descent of one round."""

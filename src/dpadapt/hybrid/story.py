@@ -65,9 +65,10 @@ def _certificate(estimator: Any) -> tuple[Fact, ...]:
     found = estimator.certificate_
     if found.error is None:
         return (Fact("certificate", "–", "no agent has tested the rule"),)
+    about = "error on agents" if found.about == "mistakes" else found.about
     meaning = "what agents say of the rule" if found.certified else "not shown to meet the target"
     return (
-        Fact("error on agents", percent(round(max(0.0, found.error), 4)), meaning),
+        Fact(about, percent(round(max(0.0, found.error), 4)), meaning),
         Fact(
             "at most",
             percent(round(min(1.0, found.upper), 4)),

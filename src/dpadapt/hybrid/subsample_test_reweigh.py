@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -20,8 +21,9 @@ from .certificate import AgentsCertificate
 from .estimator_learner import EstimatorLearner
 from .gradient_learner import GradientLearner
 from .learners import Learner, LearningTask
+from .parity import ParityLearner
 from .rounds import Round, best_of, plan_rounds, subsample_test_reweigh
-from .rules import Rule, class_numbers
+from .rules import Rule, class_numbers, feature_count
 from .sample_sizes import Calibration, sizes_of_algorithm_2, sizes_of_algorithm_4
 from .schedules import DensityRun, PaperSchedule, TightSchedule
 from .sgd_learner import SGDLearner
@@ -192,13 +194,18 @@ class SubsampleTestReweigh(RuleClassifier):
 
         Density :math:`\alpha / (8 (\chi^2 + 1))`, rate alpha/8, T rounds, N_0 agents in each,
         halted when the mean answer is at most 3 alpha. Algorithm 4 has R steps of descent of noise
-        sigma, and tests and weighs by the loss over its bound. How many rows and agents it needs
+        sigma in a ball of radius C (:class:`LinearRule`), the root of the number of coefficients:
+        its sizes are those of L = 1 and of that ball's diameter, D = 2C. The logistic loss is below
+        LD there. It tests and weighs by the loss over LD, so that agents' answers, ``halt_at``
+        and ``target_error`` are alpha's over LD, and alpha is in units of the loss. (The printed
+        exponent has alpha/8 for the loss over LD; T, which grows with :math:`(LD)^2`, is what the
+        argument asks for at alpha/(8 LD), which "tight" takes.) How many rows and agents it needs
         say :func:`sizes_of_algorithm_4` and :func:`sizes_of_algorithm_2`: millions, mostly.
 
         Parameters
         ----------
         alpha, beta : float
-            Error, and probability of failure.
+            Error (for Algorithm 4 logistic loss), and probability of failure.
         chi2 : float
             chi-squared divergence of the target from the source (:class:`Divergences`).
         epsilon, delta : float
@@ -218,35 +225,40 @@ class SubsampleTestReweigh(RuleClassifier):
         ...     alpha=0.3, beta=0.05, chi2=0.35, epsilon=1.0, delta=1e-6, dimension=2
         ... )
         >>> round(model.schedule.kappa, 4), model.schedule.rounds, round(model.test.halt_at, 6)
-        (0.0278, 7353, 0.9)
+        (0.0278, 88234, 0.259808)
         """
         known = {"alpha": alpha, "beta": beta, "chi2": chi2, "epsilon": epsilon, "delta": delta}
-        test = PaperTest if calibration == "paper" else BitTest
+        printed = calibration == "paper"
+        test = PaperTest if printed else BitTest
         of: Any
+        bound, unit, rate = None, 1.0, alpha / 8
         if learner is None:
+            width = feature_count(options.get("features", "linear"), dimension) + 1
+            bound = unit = 2 * math.sqrt(width)  # LD: gradients of norm 1, the ball's diameter
             sizes = sizes_of_algorithm_4(
-                **known, dimension=dimension + 1, calibration=cast(Calibration, calibration)
+                **known,
+                dimension=width,
+                diameter=bound,
+                calibration=cast(Calibration, calibration),
             )
-            printed = sizes.noise if calibration == "paper" else None
-            of, bound = (
-                SGDLearner(steps=sizes.steps, radius=1.0, sigma=printed),
-                math.log(1 + math.e),
-            )
+            noise = sizes.noise if printed else None
+            of = SGDLearner(steps=sizes.steps, radius=1.0, sigma=noise)
+            rate = rate if printed else rate / bound
         else:
             sizes = sizes_of_algorithm_2(
                 **known, draws=learner.draws, calibration=cast(Calibration, calibration)
             )
             own = delta / (math.e * math.sqrt(2 * sizes.rounds))
-            of, bound = learner.with_params(delta=own), None
+            of = learner.with_params(delta=own)
         return cls(
             **{
                 "epsilon": epsilon,
                 "delta": delta,
                 "agent_epsilon": epsilon,
                 "learner": of,
-                "schedule": PaperSchedule(sizes.density, alpha / 8, sizes.rounds),
-                "test": test(sizes.agents_per_round, False, bound, min(3 * alpha, 1 - 1e-9)),
-                "target_error": min(4 * alpha, 1 - 1e-9),
+                "schedule": PaperSchedule(sizes.density, rate, sizes.rounds),
+                "test": test(sizes.agents_per_round, False, bound, min(3 * alpha / unit, 1 - 1e-9)),
+                "target_error": min(4 * alpha / unit, 1 - 1e-9),
                 **options,
             }
         )
@@ -260,11 +272,42 @@ class SubsampleTestReweigh(RuleClassifier):
             )
 
     def _check(self) -> None:
-        if self.noise == "exact" and isinstance(self._strategy("learner"), SGDLearner):
+        learner: Learner = self._strategy("learner")
+        if self.noise == "exact" and isinstance(learner, SGDLearner):
             raise ValueError("noise='exact' is too slow for millions of steps; use 'secure'.")
+        if isinstance(learner, ParityLearner):
+            self._check_parity()
+
+    def _check_parity(self) -> None:
+        """Refuse what a rule of one round, of bits and without weights, has no use for."""
+        schedule, test = self._strategy("schedule"), self._strategy("test")
+        if schedule.rounds != 1:
+            raise ValueError("schedule: a parity is learned in one round; set rounds=1.")
+        unused = {
+            "features": self.features != "linear",
+            "kappa": schedule.kappa not in (1, type(schedule).kappa),
+            "rate": schedule.rate != type(schedule).rate,
+            "agnostic": test.agnostic,
+            "loss_bound": test.loss_bound is not None,
+            "halt_at": test.halt_at is not None,
+        }
+        for name in (name for name, there in unused.items() if there):
+            raise ValueError(
+                f"{name}: a parity is of the bits themselves, without weights, and learned in one "
+                "round; leave it as it is."
+            )
 
     def _polled(self, options: dict[str, Any]) -> dict[str, Any]:
         return super()._polled(options) | self._strategy("test").polled(self.delta)
+
+    def _count(self, session: Session) -> None:
+        """Leave out rows without a label; none is counted.
+
+        A learner takes the best rule of sums over rows, or descends on rows that are drawn, and a
+        row without a label moves neither. Rows are reweighed as if every rule were right on it, so
+        that it fades as fast as any.
+        """
+        session.leave_out_unlabelled()
 
     def _solve(self, problem: HybridProblem, session: Session | None) -> dict[str, Any]:
         if session is None:
@@ -327,8 +370,11 @@ class SubsampleTestReweigh(RuleClassifier):
 
     def _tested(self, rounds: list[Round]) -> dict[str, Any]:
         best = best_of(rounds)
+        bound = self._strategy("test").loss_bound
+        about = "mistakes" if bound is None else f"logistic loss, over {bound:.4g}"
+        found = AgentsCertificate.of(best.error, 1 - _FAILURE, self.target_error)
         return self._found(best.rule) | {
-            "certificate_": AgentsCertificate.of(best.error, 1 - _FAILURE, self.target_error),
+            "certificate_": replace(found, about=about),
             "candidates_": tuple(rounds),
         }
 
@@ -347,11 +393,13 @@ class SubsampleTestReweigh(RuleClassifier):
         if self._strategy("test").agnostic:
             return ""
         found = self.certificate_
+        plain = found.about == "mistakes"
+        shown = "err on at most" if plain else f"have a {found.about}, of at most"
         return (
-            f"no rule was shown to err on at most {found.target:.4g} of the agents in "
-            f"{len(self.candidates_)} rounds; the best one seen errs on at most "
-            f"{found.upper:.4g}. If the agents are where the private rows are not, no rule of this "
-            "method can be."
+            f"no rule was shown to {shown} {found.target:.4g}{' of the agents' * plain} in "
+            f"{len(self.candidates_)} rounds; the best one seen {'errs on' if plain else 'has'} at "
+            f"most {found.upper:.4g}. If the agents are where the private rows are not, no rule of "
+            "this method can be."
         )
 
 

@@ -18,6 +18,7 @@ from . import queries
 from ._public_model import PublicModel
 from ._setup import Setup
 from .constants import SLACK, Constants
+from .function_kernel import FunctionKernel
 from .kernel_facts import KernelFacts
 from .losses import ConvexLoss
 from .pool import Pool
@@ -28,7 +29,7 @@ Array = NDArray[np.float64]
 
 _NO_RADIUS = 1e150  # rows that a kernel of one's own reads are not shortened
 _MOST = 0.95  # of the public rows have a residual within reach
-_NEAREST, _FARTHEST = 0.01, 2.0  # bounds of the reach, in units of half the range of labels
+_NEAREST, _FARTHEST = 0.1, 2.0  # bounds of the reach, in units of half the range of labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +153,7 @@ class Learner:
             slope * (1 + SLACK),
             facts.radius,
             math.sqrt(facts.columns) * facts.norm_bound,
+            outputs=self.task.outputs,
         )
 
     def solve(self, values: Array, labels: Array, base: Array | None = None) -> Array:
@@ -177,8 +179,10 @@ class Learner:
 
     def gram(self, pool: Any = None) -> Gram:
         """Kernel values, with one another and with a pool, that a session may hide."""
-        labels = Cleaning(1.0, **self.task.labels)
-        return Gram(CleanKernel(self.setup), self.setup.kernel.squared_bound, pool, labels)
+        labels, form = Cleaning(1.0, **self.task.labels), self.setup.kernel.form
+        # of the caller's, the function alone: it is called for each pair, and Gram bounds it
+        kernel = form.function if isinstance(form, FunctionKernel) else CleanKernel(self.setup)
+        return Gram(kernel, self.setup.kernel.squared_bound, pool, labels)
 
     # public rows alone
 
@@ -213,7 +217,7 @@ class Learner:
         """
         facts = self.facts(session.n_rows)
         setup, public = self.setup, self.public
-        if setup.features is not None and release.by_weights(setup.linear, self.task.outputs):
+        if self.by_weights(release):
             weights = queries.weights(
                 session, self._hidden_features(session), self._from_features, facts
             )
@@ -226,6 +230,11 @@ class Learner:
         if public is None:
             return {"dual_coef_": alpha, "pool_": points}
         return self._both(alpha, points, public)
+
+    def by_weights(self, release: Release) -> bool:
+        """Whether weights of explicit features are released, without a pool."""
+        explicit = self.setup.features is not None
+        return explicit and release.by_weights(self.setup.linear, self.task.outputs)
 
     def _both(self, alpha: Array, points: Any, public: PublicModel) -> dict[str, Any]:
         """The correction at the pool and the public model, as one."""

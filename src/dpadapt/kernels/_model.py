@@ -15,7 +15,7 @@ from dpadapt._constraints import Instance, Named, Null, OneOf, Positive, Table
 from dpadapt._linear import class_labels
 from dpadapt._story import Fact, Story, class_facts, number, short
 from dpadapt.base import PrivateEstimator, Problem
-from dpadapt.privacy import Private, Schema, Session
+from dpadapt.privacy import Guarantee, Private, Schema, Session
 
 from ._learner import KernelTask, Learner
 from ._public_model import fit_public
@@ -63,6 +63,10 @@ class KernelModel(PrivateEstimator):
         return bool(self._strategy("kernel").numeric)
 
     # public rows, and how private ones are read
+
+    def _check(self) -> None:
+        if not self._numeric and self.radius is not None:
+            raise ValueError("radius: a kernel of one's own reads rows as they are; leave it None.")
 
     def _read(self, X: Any, y: Any, private: Any) -> Problem:
         if self._numeric:
@@ -119,6 +123,17 @@ class KernelModel(PrivateEstimator):
         penalty = known.penalty_for(noise) if self.penalty is None else float(self.penalty)
         return replace(learner, penalty=penalty, reach=reach)
 
+    def _count(self, session: Session) -> None:
+        r"""Leave out rows without a label; none is counted.
+
+        Such a row has the feature vector 0, so that its loss is a constant. Of n rows let p n have
+        a label: the minimiser of :math:`\frac1n \sum \ell + \frac\lambda2 |w|^2` is the one for
+        the rows with a label and the penalty :math:`\lambda / p`. Noise is that of
+        :math:`\lambda n`, and a penalty that is chosen for so much noise at p n rows is 1 / p times
+        the one at n rows: it is the same model. A penalty that is given is for all n rows.
+        """
+        session.leave_out_unlabelled()
+
     def _solve(self, problem: Problem, session: Session | None) -> dict[str, Any]:
         if session is None:
             learner = self._learner(problem, None, start=True)
@@ -126,9 +141,19 @@ class KernelModel(PrivateEstimator):
         else:
             release = self._strategy("release")
             learner = self._learner(problem, session.n_rows, start=release.from_public)
+            if learner.by_weights(release):
+                release.check_no_pool()
             found = learner.from_private(session, release, self._points(problem.X), problem.X)
             found |= {"facts_": learner.kernel_facts(session), "reach_": learner.reach}
         return {**learner.attributes, **found}
+
+    def _adapt(
+        self, problem: Problem, sample: Private, options: dict[str, Any]
+    ) -> tuple[dict[str, Any], Guarantee]:
+        found, guarantee = super()._adapt(problem, sample, options)
+        if "facts_" in found:  # noise is that of people, where these have several rows
+            found["facts_"] = replace(found["facts_"], rows=sample.n_people)
+        return found, guarantee
 
     def _points(self, rows: Any) -> Any:
         """Public points of the pool: the caller's, or public rows."""
@@ -158,16 +183,15 @@ class KernelModel(PrivateEstimator):
         Parameters
         ----------
         questions : int, default=1
-            Different questions. For TDDL, of which the mean error over the population that the pool
-            was drawn from is bounded (Theorem 13), and for TDIL (Theorem 8, at the points of the
-            pool), they do not count.
+            Different questions. For TDDL they do not count: there the *mean* error over the
+            population that the pool is a random draw of is bounded (Theorem 13).
         beta : float, default=0.05
             Probability that the bound fails.
 
         Returns
         -------
         float
-            In scores of a classifier, or in units of the label.
+            In scores of a classifier (all of them at once), or in units of the label.
         """
         check_is_fitted(self, "setup_")
         if not self.guarantee_.events:

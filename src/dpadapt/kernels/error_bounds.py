@@ -21,15 +21,17 @@ ball, so |p^ - p - b|^2 <= |b|^2, hence |p^ - p| <= 2 |b|, and the mean of |p^_t
     E |<w^ - w*, phi(z)>| <= 2 |b| / sqrt(T) + 2 C R / sqrt(T) + 2 C R sqrt(ln(2/beta) / (2T)).
 
 |b| / sqrt(T) is at most nu ln(2T/beta) for Laplace noise and s (1 + sqrt(2 ln(2/beta) / T)) for
-Gaussian noise, but for beta/2. The excess loss is at most L times that (:func:`excess_of_tddl`); it
-is never above 2 L C R. Theorem 5 says this of a finite test set that the pool is drawn from,
-Theorem 13 of a population: the numbers are the same.
+Gaussian noise, but for beta/2. With k outputs, of which w and the ball are the joint ones, b has
+T k numbers, and each output keeps to sqrt(k) times the noise and to ln(2k/beta). The excess loss is
+at most L times that (:func:`excess_of_tddl`); it is never above 2 L C R. Theorem 5 says this of a
+finite test set that the pool is drawn from, Theorem 13 of a population: the numbers are the same.
 
 **TDIL (Theorem 8).** A choice among N points misses the largest difference by at most
 (2S/e) ln(2BN/beta), for all B rounds. In a round without a step the difference at the chosen point
 is at most 5 sigma/4; so it is at most 5 sigma/4 + (2S/e) ln(2BN/beta) at *every* point of the pool
 (:func:`error_of_tdil`). It is a statement about the model of the first round without a step, which
-is what the paper's proof is about; later steps bring it nearer to w* in norm.
+is what the paper's proof is about; later steps bring the model nearer to w* in norm, and nothing
+is proved of its answers: a fitted TDIL model gives no ``error_bound``.
 
 **Rows (Corollary 6).** The least n at which TDDL's excess is what was asked for
 (:func:`rows_for_tddl`). Erratum: the corollary bounds the loss itself, which no number of rows
@@ -122,17 +124,20 @@ def excess_of_tddl(facts: KernelFacts, points: int, *, calibration: str = "gauss
         logs = math.sqrt(C * math.sqrt(math.log(1 / facts.delta))) * math.log(T / facts.beta)
         return (L * R) ** 1.5 * logs / math.sqrt(facts.rows * facts.epsilon * facts.penalty)
     noise = _pool_noise(facts, T, calibration)
-    learnt = 2 * C * R * (1 + math.sqrt(math.log(2 / facts.beta) / 2)) / math.sqrt(T)
+    rare = math.log(2 * facts.outputs / facts.beta)
+    learnt = 2 * C * R * (1 + math.sqrt(rare / 2)) / math.sqrt(T)
     return L * min(2 * C * R, 2 * noise + learnt)
 
 
 def _pool_noise(facts: KernelFacts, T: int, calibration: str) -> float:
     """Bound of |b| / sqrt(T), but for beta/2."""
     S, epsilon, delta = facts.prediction, facts.epsilon, facts.delta
-    rare = 2 / facts.beta
+    rare, k = 2 / facts.beta, facts.outputs
     if calibration == "gaussian":
         scale = math.sqrt(T) * S / gaussian_mu(epsilon, delta)
-        return scale * (1 + math.sqrt(2 * math.log(rare) / T))
+        return scale * (math.sqrt(k) + math.sqrt(2 * math.log(rare) / T))
+    if k > 1:
+        raise ValueError("calibration: for more than one output a bound is that of 'gaussian'.")
     if calibration == "paper":
         return S / composed_epsilon(T, epsilon, delta) * math.log(T * rare)
     unit = calibrate(lambda nu: [LaplaceEvent("predictions", 1.0, nu, count=T)], epsilon, delta)

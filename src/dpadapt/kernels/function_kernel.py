@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dpadapt._constraints import Like, Positive, Table
 from dpadapt.privacy.core.errors import LET_THROUGH
-from dpadapt.privacy.rows.total import by_pairs
 
 from .kernel import Kernel, KernelForm, is_sparse, length_of
 
@@ -28,7 +27,9 @@ class FunctionKernel(KernelForm):
     ----------
     function : callable
         Of two tables of rows; gives the matrix of their values. Where it fails on a pair, or is
-        not finite, the value is 0.
+        not finite, the value is 0. It must be a kernel: positive semi-definite on whatever rows
+        there are, as an inner product of features is. **The guarantee rests on that**, and only
+        public points are looked at.
     bound : float
         R^2, public bound on K(x, x); longer feature vectors are scaled down to it.
 
@@ -63,10 +64,19 @@ class FunctionKernel(KernelForm):
 
 
 def _values(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> Array:
-    """Values of a caller's kernel; where it fails on a pair or is not finite, 0."""
+    """Values of a caller's kernel; where it fails on a pair or is not finite, 0.
+
+    Private rows come here one at a time (:mod:`dpadapt.privacy.rows.foreign`).
+    """
     shape = (length_of(A), length_of(B))
     with np.errstate(all="ignore"):
-        values = np.asarray(by_pairs(lambda a, b: _dense(kernel(a, b)), A, B, *shape))
+        try:
+            values = _dense(kernel(A, B))
+        except LET_THROUGH:
+            raise
+        except BaseException:  # it may depend on a value
+            pairs = ((A[i : i + 1], B[j : j + 1]) for i, j in np.ndindex(*shape))
+            values = np.reshape([_one(kernel, a, b) for a, b in pairs], shape)
     if values.shape != shape:
         raise ValueError(
             "kernel: the callable must return one value for each pair of rows, of shape "

@@ -244,6 +244,7 @@ class InteractivePredictor(PrivateEstimator):
         self, problem: _Opening, sample: Private, options: dict[str, Any]
     ) -> tuple[dict[str, Any], Guarantee]:
         session = sample.open(**options, label=type(self).__name__)  # until it is closed
+        problem.model._count(session)
         found = self._solve(problem, session)
         return found, session.guarantee
 

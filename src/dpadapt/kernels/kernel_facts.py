@@ -18,7 +18,7 @@ class KernelFacts:
     Parameters
     ----------
     rows : int
-        n.
+        n; the number of people where they have several rows, since noise is then theirs.
     penalty : float
         lambda.
     epsilon, delta : float
@@ -28,6 +28,8 @@ class KernelFacts:
         C; by default L R / lambda, which \|w*\| never exceeds (half of the paper's).
     beta : float, default=0.05
         Probability that a bound fails.
+    outputs : int, default=1
+        k, scores of an answer: a bound is for all of them at once, and L, C are those of all.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class KernelFacts:
     radius: float = 1.0
     norm: float | None = None
     beta: float = 0.05
+    outputs: int = 1
 
     def __post_init__(self) -> None:
         validate.count("rows", self.rows)
@@ -52,6 +55,7 @@ class KernelFacts:
         for name in ("penalty", "lipschitz", "radius", "ball"):
             validate.positive(name, getattr(self, name))
         validate.fraction("beta", self.beta)
+        validate.count("outputs", self.outputs)
 
     @property
     def model(self) -> float:
@@ -80,5 +84,5 @@ def path_error(facts: KernelFacts, questions: int) -> float:
     True
     """
     noise = facts.prediction / gaussian_mu(facts.epsilon, facts.delta)
-    rare = 2 * validate.count("questions", questions) / facts.beta
+    rare = 2 * facts.outputs * validate.count("questions", questions) / facts.beta
     return noise * math.sqrt(2 * math.log(rare))

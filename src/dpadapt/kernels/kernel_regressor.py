@@ -148,6 +148,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
     }
 
     def _check(self) -> None:
+        super()._check()
         if self.label_range is not None and not self.label_range[0] < self.label_range[1]:
             raise ValueError(f"label_range must be (low, high); got {self.label_range!r}.")
 

@@ -65,6 +65,15 @@ class Release(Strategy):
         """
         return False
 
+    def check_no_pool(self) -> None:
+        """Refuse options of a pool where there is none."""
+        given = {"points": self.points != Release.points, "pool": self.pool is not None}
+        for name in (name for name, there in given.items() if there):
+            raise ValueError(
+                f"{name}: weights of explicit features are released, without a pool; leave it as "
+                "it is, or take features='none'."
+            )
+
     @abstractmethod
     def coefficients(
         self, session: Session, predictions: Hidden, pool: Pool, facts: Constants
@@ -126,7 +135,8 @@ class GaussianProcess(Release):
     Parameters
     ----------
     points, pool
-        As in :class:`Release`; where there are explicit features, no pool is used.
+        As in :class:`Release`; where there are explicit features there is no pool, and both are
+        refused.
     start : {"public", "zero"}, default="public"
         "public": private rows correct the model of the public rows, and what of the correction is
         not more than its known noise is dropped (:mod:`dpadapt.kernels.shrinkage`). "zero": private
@@ -162,7 +172,7 @@ class GaussianProcess(Release):
         if not explicit:
             raise ValueError(
                 "release: between the points of a pool nothing is known of the model; a bound is "
-                "that of explicit features (features='nystroem' or 'fourier'), of TDDL or of TDIL."
+                "that of explicit features (features='nystroem' or 'fourier'), or of TDDL."
             )
         noise = facts.prediction / gaussian_mu(facts.epsilon, facts.delta)
         dropped = noise * math.sqrt(size) if self.from_public else 0.0

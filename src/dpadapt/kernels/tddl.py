@@ -87,7 +87,15 @@ class TDDL(Release):
     )
 
     def error_bound(self, facts: KernelFacts, questions: int, size: int, explicit: bool) -> float:
-        """Mean error over the population that the pool was drawn from (Theorem 13)."""
+        """Mean error over the population that the pool was drawn from (Theorem 13).
+
+        The theorem needs the model without noise within the ball, and all of the budget.
+        """
+        if self.norm_share:
+            raise ValueError(
+                "release: with norm_share the ball is as large as a noisy estimate says, and may "
+                "leave out the model without noise; a bound is that of norm_share=0."
+            )
         return excess_of_tddl(replace(facts, lipschitz=1.0), size, calibration=self.calibration)
 
     def coefficients(

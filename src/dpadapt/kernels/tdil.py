@@ -34,7 +34,6 @@ from dpadapt.privacy import Hidden, Session
 
 from . import queries
 from .constants import Bounds, Constants
-from .error_bounds import error_of_tdil
 from .kernel_facts import KernelFacts
 from .pool import Pool
 from .release import Release
@@ -74,10 +73,12 @@ class TDIL(Release):
         return linear and outputs == 1 and self.pool is None
 
     def error_bound(self, facts: KernelFacts, questions: int, size: int, explicit: bool) -> float:
-        """Largest error at a point of the pool (Theorem 8)."""
-        if explicit:
-            raise ValueError("release: the ball has no points to count; give TDIL a pool.")
-        return error_of_tdil(facts, size)
+        """None: Theorem 8 is about the model of the first round without a step."""
+        raise ValueError(
+            "release: Theorem 8 (error_of_tdil) is about TDIL's model in the first round without "
+            "a step, and later steps are not covered; a bound is that of explicit features or of "
+            "TDDL."
+        )
 
     def coefficients(
         self, session: Session, predictions: Hidden, pool: Pool, facts: Constants

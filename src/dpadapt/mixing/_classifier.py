@@ -104,6 +104,13 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
         solver: Solver = self._strategy("solver")
         return solver
 
+    def _count(self, session: Session) -> None:
+        """Count rows with a label, unless somebody says by how many gradients are divided."""
+        if self.sample_size is None:
+            super()._count(session)
+        else:
+            session.leave_out_unlabelled()
+
     def _choices(self) -> Mapping[str, Sequence[Any]] | None:
         """Options of the solver to choose from; None if nothing is to be chosen."""
         return None
@@ -111,6 +118,9 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
     def _check(self) -> None:
         if isinstance(self.start, str):
             check_value("start", self.start, [OneOf("public", "zero")])
+        counts = self._strategy("solver").counts_rows or self.relation == "add-remove"
+        if self.sample_size is not None and not counts:
+            raise ValueError("sample_size: this solver does not count rows; leave it None.")
         self._candidates()
 
     def _read(self, X: Any, y: Any, private: Any) -> _Problem:
@@ -133,6 +143,7 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
             row_progress("private steps", self.verbose) as progress,
             sample.open(**options, label=type(self).__name__) as session,
         ):
+            self._count(session)
             given = replace(problem, progress=progress, seed=options["random_state"])
             found = self._solve(given, session)
         return found, session.guarantee
@@ -255,7 +266,7 @@ def _best(
 ) -> dict[str, Any]:
     """Best of a random number of runs by a noisy count of correct rows, all of it charged."""
     bound = session.sensitivity(RowSum(query))
-    score = Gaussian(query.label, bound, weight=_SCORE_SHARE)
+    score = Gaussian(query.label, bound, weight=_SCORE_SHARE, divided=False)
     rng = np.random.default_rng(seed)
 
     def run(grants: Any) -> tuple[float, dict[str, Any]]:

@@ -59,6 +59,8 @@ class Solver(Strategy):
     }
     words: ClassVar[str]
     """What it is, for the report."""
+    counts_rows: ClassVar[bool] = True
+    """Whether steps depend on the number of private rows."""
     projection: Any = None
 
     @property

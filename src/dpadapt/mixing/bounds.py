@@ -93,7 +93,8 @@ class DescentFacts:
     lipschitz : float, default=1.0
         L, at which gradients are clipped.
     radius : float, default=1.0
-        B, bound on the weights (and on how far they are from the public model).
+        B, bound on the weights, and on how far any of them are from the public model: the set
+        that the descent stays in, of which the theorems speak. A comparator beyond it is refused.
 
     Examples
     --------
@@ -134,7 +135,7 @@ class DescentFacts:
 
         :math:`\sqrt{2 d L^2 / (\rho D^2)}`, D the distance of the comparator from that model.
         """
-        D = validate.positive("distance", distance)
+        D = self._reached(distance)
         return math.sqrt(2 * self.dimension / (self.mu**2 / 2)) * self.lipschitz / D
 
     def excess(
@@ -153,10 +154,20 @@ class DescentFacts:
         """
         lam = self.best_penalty(distance) if penalty is None else penalty
         if not printed:
-            return (self.gap(lam) + lam * distance**2 / 2) / self.rows
+            return (self.gap(lam) + lam * self._reached(distance) ** 2 / 2) / self.rows
         slope = self.rows * self.lipschitz + lam * self.radius
         noise = math.sqrt(self.dimension) * self.lipschitz * distance / self.mu
         return (4 * slope**2 / (lam * self.steps) + noise) / self.rows
+
+    def _reached(self, distance: float) -> float:
+        """D, of a comparator that lies in the set."""
+        D = validate.positive("distance", distance)
+        if self.radius < D:
+            raise ValueError(
+                f"distance must be at most radius, {self.radius:.6g}: the theorems compare with "
+                f"weights of the set that the descent stays in; got {D:.6g}."
+            )
+        return D
 
     def excess_with_public(self, public_rows: int, curvature: float) -> float:
         """Theorem 18: the cost of privacy above the best weights, as T grows without end.

@@ -112,12 +112,15 @@ def gradient_mechanisms(
     bound = session.sensitivity(RowSum(ClippedGradients(np.zeros(shape), 1.0, cleaning, _NAME)))
     full = steps if filtered is None else max(1, round(steps / filtered))
     facts = (_NAME, bound, math.prod(shape), full, 1 / math.sqrt(full))
-    asked: dict[str, Gaussian] = {
-        "steps": Gaussian(*facts) if filtered is None else FilteredGaussian(*facts, releases=steps)
-    }
+    whole: Any = {"divided": False}  # sums
+    if filtered is None:
+        asked = {"steps": Gaussian(*facts, **whole)}
+    else:
+        asked = {"steps": FilteredGaussian(*facts, releases=steps, **whole)}
     if sample_size is None and session.relation == "add-remove":
         count = RowSum(RowCount(cleaning))
-        asked["rows"] = Gaussian(count.label, session.sensitivity(count), weight=_COUNT_SHARE)
+        size = session.sensitivity(count)
+        asked["rows"] = Gaussian(count.label, size, weight=_COUNT_SHARE, **whole)
     return asked
 
 

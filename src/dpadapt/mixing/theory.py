@@ -74,6 +74,7 @@ class Theory(Solver):
         "penalty": [Positive(), Null()],
         "within": [Instance(ConstraintSet), Null()],
     }
+    counts_rows: ClassVar[bool] = False
     words: ClassVar[str] = (
         "AdaMix as its theorems have it (Golatkar et al. 2022, Algorithm 3): noisy gradient "
         "descent that is held near the public model"

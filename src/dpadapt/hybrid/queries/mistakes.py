@@ -97,6 +97,11 @@ class _Differences(ClassLosses):
         """Four scores, twice what a plain sum of weights allows for: histograms are summed up."""
         return 8.0
 
+    @property
+    def alone(self) -> float:
+        """One row's differences are at most 1."""
+        return 1.0
+
     def sensitivity(self, n_rows: int) -> float:
         """The range of one row's differences, over n."""
         return 2 / n_rows

@@ -111,4 +111,5 @@ def with_share(
     0.5
     """
     sensitivity = session.sensitivity(RowSum(query))
-    return Gaussian(query.label, sensitivity, dimension, count, weight=math.sqrt(share / count))
+    weight = math.sqrt(share / count)
+    return Gaussian(query.label, sensitivity, dimension, count, weight, divided=False)
