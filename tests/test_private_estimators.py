@@ -53,6 +53,7 @@ DEPENDS_ON_THE_SOLVER = {
     "check_noise_is_the_noise_of_the_events",
     "check_noise_has_the_scale_that_it_claims",
     "check_events_depend_on_public_facts_only",
+    "check_a_block_adds_up_what_its_rows_add",
     "check_one_replaced_row_moves_no_release_beyond_its_sensitivity",
     "check_one_replaced_label_moves_no_release_beyond_its_sensitivity",
     "check_nothing_private_costs_nothing",
@@ -75,7 +76,9 @@ SCALE = "check_noise_has_the_scale_that_it_claims"
 EVENTS = "check_noise_is_the_noise_of_the_events"
 ROW = "check_one_replaced_row_moves_no_release_beyond_its_sensitivity"
 LABEL = "check_one_replaced_label_moves_no_release_beyond_its_sensitivity"
+ADDS = "check_a_block_adds_up_what_its_rows_add"
 ODD = "check_no_private_values_raise"
+GRID = "check_grid_search_charges_every_fit"
 SKLEARN = "check_estimator"
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 slow = pytest.mark.slow
@@ -155,7 +158,13 @@ DISCREPANCY = [
     all_of(DiscrepancyRegressor, facts=Facts()),
     OUT_OF_REACH,
     *(
-        part_of(DiscrepancyRegressor, name, {"labels": False, **ONE_OF_FEW.get(name, {})}, **given)
+        part_of(
+            DiscrepancyRegressor,
+            name,
+            {"labels": False, **ONE_OF_FEW.get(name, {})},
+            {SCALE: "slow: made below", ODD: "slow: made below"},
+            **given,
+        )
         for name, given in SOLVERS.items()
     ),
     *(
@@ -197,7 +206,7 @@ OTHER_SOURCES = {SCALE: "the same sources of noise as elsewhere"}
 TWO_CLASSES = {SCALE: "the same code as for two classes"}
 LEVEL = LargeBudget(
     ReweightingRegressor(**BUDGET),
-    Facts(labels=True, left_out=only({ROW, LABEL}, "the usual budget is checked for this")),
+    Facts(labels=True, left_out=only({ROW, LABEL, ADDS}, "the usual budget is checked for this")),
     name="ReweightingRegressor large budget",
 )
 regressor = functools.partial(part_of, ReweightingRegressor)
@@ -210,11 +219,14 @@ REWEIGHTING = [
     regressor("profiled", solver=Profiled(steps=3)),
     regressor("statistics", solver="statistics"),
     regressor("holdout", None, OTHER_SOURCES, solver=Statistics(selection="holdout")),
-    regressor(
-        "random stopping",
-        None,
-        OTHER_SOURCES,
-        solver=Profiled(selection="random-stopping", steps=3),
+    *apart(
+        regressor(
+            "random stopping",
+            None,
+            OTHER_SOURCES,
+            solver=Profiled(selection="random-stopping", steps=3),
+        ),
+        ODD,
     ),
     regressor(  # no release for coefficients beyond the norm bound
         "certificate",
@@ -222,19 +234,20 @@ REWEIGHTING = [
         OTHER_SOURCES,
         solver="statistics",
         certificate=True,
+        label_range=(-100.0, 100.0),
     ),
-    all_of(dpadapt.ReweightingClassifier),
-    classifier("three classes", {"classes": 3}, TWO_CLASSES),
+    *apart(all_of(dpadapt.ReweightingClassifier), SCALE, GRID),
+    *apart(classifier("three classes", {"classes": 3}, TWO_CLASSES), ODD),
     # the answer is an iterate drawn at random: what comes after is not made
-    classifier("gradient", {"releases_all": False}, solver=GeneralGradient(steps=3)),
-    classifier("profiled", solver=ProfiledLogistic(steps=3)),
+    *apart(classifier("gradient", {"releases_all": False}, solver=GeneralGradient(steps=3)), ODD),
+    *apart(classifier("profiled", solver=ProfiledLogistic(steps=3)), SCALE),
 ]
 
 
 def test_these_have_a_level_stage():
     usual = REWEIGHTING[0].fit(REWEIGHTING[0].make(), REWEIGHTING[0].private())
     assert usual.course_.level_share > 0
-    assert [event.count for event in usual.guarantee_.events] == [usual.course_.steps, 1]
+    assert [event.count for event in usual.guarantee_.events] == [usual.course_.steps, 1, 1]
     few = LEVEL.fit(LEVEL.make(), LEVEL.private(LEVEL.rows(n=12)))
     assert isinstance(few.course_, MomentCourse)  # the other way, which has no stages
 
@@ -250,7 +263,10 @@ MIXING = [
     all_of(dpadapt.AdaMixClassifier, "", Facts(labels=True, progress_end=10), steps=10),
     adamix("adamix", solver="adamix", steps=4),
     adamix("gradients", solver=mixing.AdaMix(projection="gradients"), steps=4),
-    adamix("filter", left_out=FILTERED, steps=mixing.Steps(4, individual_filter=2.0)),
+    *apart(
+        adamix("filter", left_out=FILTERED, steps=mixing.Steps(4, individual_filter=2.0)),
+        *(SCALE, ODD),
+    ),
     pytest.param(adamix("three classes", left_out=TWO_CLASSES, steps=10), marks=slow),
     pytest.param(
         adamix("clip", solver=mixing.AdaMix(projection=CLIP_FIRST), steps=4),
@@ -310,21 +326,27 @@ ROUNDS = {
 DIRECTIONS = "agents draw directions that no event of the curator stands for: test_hybrid_tilt.py"
 HYBRID = [
     all_of(dpadapt.SubsampleTestReweigh, **FAST),
-    part_of(
-        TestedByAgents,
-        "",
-        {"releases_all": False},  # it may halt early
-        {"check_one_private_row_is_enough": "rounds of a batch need more rows than one"},
-        **FAST,
-        **ROUNDS,
+    *apart(
+        part_of(
+            TestedByAgents,
+            "",
+            {"releases_all": False},  # it may halt early
+            {"check_one_private_row_is_enough": "rounds of a batch need more rows than one"},
+            **FAST,
+            **ROUNDS,
+        ),
+        SCALE,
     ),
-    part_of(
-        JointByAgents,
-        "three classes",
-        {"releases_all": False, "classes": 3},
-        {"check_one_private_row_is_enough": "rounds of a batch need more rows than one"},
-        **FAST,
-        **ROUNDS,
+    *apart(
+        part_of(
+            JointByAgents,
+            "three classes",
+            {"releases_all": False, "classes": 3},
+            {"check_one_private_row_is_enough": "rounds of a batch need more rows than one"},
+            **FAST,
+            **ROUNDS,
+        ),
+        *(SCALE, ODD),
     ),
     all_of(dpadapt.HybridTilt, agent_epsilon=1.0),
     *apart(
@@ -356,6 +378,7 @@ class Asked(Subject):
 
 
 SMALL = {"release": GaussianProcess(points=20)}
+FEWER = Facts(labels=True, rows=150)  # a kernel has a value for each pair of them
 ZERO = "with so few rows no noisy difference passes the threshold: the answer is zero, always"
 ALWAYS_ZERO = dict.fromkeys(
     ("check_secure_noise_is_never_repeated", "check_other_seeds_give_other_answers"), ZERO
@@ -371,12 +394,12 @@ SLOW_KERNELS = [
     kernel_regressor("laplace", release=TDDL(points=5, calibration="laplace")),
     kernel_classifier("tdil", None, ALWAYS_ZERO, release=TDIL(points=20)),
     kernel_classifier("linear", None, ALWAYS_ZERO | BALL, kernel="linear", release="tdil"),
-    kernel_regressor("nystroem", **SMALL, features=Nystroem(20)),
-    kernel_regressor("fourier", **SMALL, features=Fourier(20), loss="epsilon-insensitive"),
+    kernel_regressor("nystroem", features=Nystroem(20)),
+    kernel_regressor("fourier", features=Fourier(20), loss="epsilon-insensitive"),
 ]
 KERNELS = [
-    *apart(all_of(dpadapt.KernelClassifier, **SMALL), SCALE, SKLEARN),
-    all_of(dpadapt.KernelRegressor, **SMALL),
+    *apart(all_of(dpadapt.KernelClassifier, "", FEWER, **SMALL), SCALE, ODD, GRID, SKLEARN),
+    all_of(dpadapt.KernelRegressor, "", FEWER, **SMALL),
     *(pytest.param(each, marks=slow) for each in SLOW_KERNELS),
 ]
 NEVER_RELEASED = "a predictor that is asked holds private rows, and is never copied or released"
@@ -423,13 +446,13 @@ PERTURBED = Facts(labels=True, left_out=COUPLED)
 BASELINES = [
     all_of(b.AdaSSPRegressor),
     pytest.param(all_of(b.AdaSSPRegressor, " residual", residual=True), marks=slow),
-    all_of(b.AdaSSPClassifier, residual=True),
+    *apart(all_of(b.AdaSSPClassifier, residual=True), SCALE, SKLEARN),
     all_of(b.NoisyGradientRegressor, **GIVEN),
     pytest.param(
         all_of(b.NoisyGradientRegressor, " fine-tuning", **GIVEN, start="public"), marks=slow
     ),
     *apart(all_of(b.NoisyGradientClassifier, **GIVEN, start="public"), SCALE, SKLEARN),
-    all_of(b.NoisySGDRegressor, steps=6),
+    *apart(all_of(b.NoisySGDRegressor, steps=6), SCALE),
     *apart(all_of(b.ObjectivePerturbationClassifier, "", PERTURBED), SCALE, SKLEARN),
     all_of(b.ObjectivePerturbationRegressor, "", PERTURBED, start="public"),
 ]
@@ -448,10 +471,11 @@ REGRESSOR, CLASSIFIER = (  # a purse need not be spent to the end
     for kind in (dpadapt.AutoRegressor, dpadapt.AutoClassifier)
 )
 AUTO = [
-    *apart(REGRESSOR, SCALE, ROW, LABEL, ODD, "check_grid_search_charges_every_fit"),
-    *apart(CLASSIFIER, SKLEARN, LABEL),
+    *apart(REGRESSOR, SCALE, ROW, LABEL, ADDS, ODD, GRID),
+    *apart(CLASSIFIER, SCALE, LABEL, ODD, GRID, SKLEARN, "check_guarantee_of_other_budgets"),
     *apart(
-        part_of(dpadapt.AutoClassifier, "few public rows", left_out=UNLABELLED), SCALE, LABEL, ODD
+        part_of(dpadapt.AutoClassifier, "few public rows", left_out=UNLABELLED),
+        *(SCALE, ROW, LABEL, ODD),
     ),
 ]
 

@@ -20,6 +20,7 @@ __all__ = [
     "budget_cautions",
     "caution",
     "earlier_events",
+    "good_delta",
     "size_cautions",
     "with_total",
 ]
@@ -81,13 +82,25 @@ def budget_cautions(epsilon: float, delta: float, rows: int | None) -> list[str]
     if rows and delta >= 1 / rows:
         told.append(
             f"delta {delta:.4g} is not below one over the number of private rows ({rows}): the "
-            "guarantee would allow to publish the row of one person. Choose 1e-6, or far below "
-            f"{1 / rows:.2g}."
+            f"guarantee would allow to publish the row of one person. Choose {good_delta(rows):g}, "
+            f"or another one far below {1 / rows:.2g}."
         )
     if rows and rows < _FEW_ROWS:
         there = "is one private row" if rows == 1 else f"are {rows} private rows"
         told.append(f"there {there}; with so few, the noise says more than they do.")
     return told
+
+
+def good_delta(rows: int) -> float:
+    """A power of ten that is at most a hundredth of one over the number of rows, and 1e-6 at most.
+
+    Examples
+    --------
+    >>> good_delta(5000), good_delta(1_000_000), good_delta(60_000_000)
+    (1e-06, 1e-08, 1e-10)
+    """
+    digits = math.ceil(math.log10(100 * max(rows, 1)) - 1e-9)
+    return float(f"1e-{max(6, digits)}")
 
 
 def size_cautions(epsilon: float, delta: float, rows: int, *, held_out: bool = False) -> list[str]:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from dpadapt._constraints import Fraction, Like, Null, OneOf, Positive, Table, check_value
 from dpadapt._linear import class_labels
+from dpadapt._tables import refuse_huge, words_for_tables
 from dpadapt._validate import EPSILON_ADVICE, MOST_EPSILON, epsilon
 from dpadapt.privacy import Guarantee, Private
 
@@ -23,6 +24,7 @@ __all__ = [
     "check_width",
     "public_scaling",
     "session_options",
+    "warn_of_lost_names",
     "warn_of_printed",
 ]
 
@@ -97,7 +99,25 @@ def aligned_private(
     if names is not None and private.columns is not None:
         private = private.select(list(names))
     check_width(private, estimator.n_features_in_)
+    warn_of_lost_names(names, private)
     return private if empty or private.n_rows > 0 else None
+
+
+def warn_of_lost_names(names: Any, private: Private) -> None:
+    """Warn where private columns have names and public ones have none: they may be others.
+
+    Examples
+    --------
+    >>> warn_of_lost_names(["age"], Private([[1.0]]))
+    """
+    if names is None and private.columns is not None:
+        warnings.warn(
+            "the columns of private have names and those of the public X have none, so that they "
+            "are taken in their order. If X went through transformers (a scikit-learn Pipeline), "
+            "private rows did not: put the transformers into a dpadapt.AdaptationPipeline.",
+            UserWarning,
+            stacklevel=6,
+        )
 
 
 def check_private(private: Any) -> None:
@@ -128,7 +148,9 @@ def check_width(private: Private, width: int) -> None:
     if private.n_columns != width:
         raise ValueError(
             f"private has {private.n_columns} columns, but the public X has {width}; give both "
-            "the same columns."
+            "the same columns. If X went through transformers (a scikit-learn Pipeline), private "
+            "rows did not: put the transformers into a dpadapt.AdaptationPipeline, which takes "
+            "both samples through them."
         )
 
 
@@ -174,8 +196,10 @@ def public_part(
     given: labels of private rows are not looked at.
     """
     if X is not None:
-        rows, labels = validate_data(estimator, X, y, dtype=np.float64)
-        return rows, labels, class_labels(labels, estimator.classes)
+        with words_for_tables(X, y, numbers=False):
+            rows, labels = validate_data(estimator, X, y, dtype=np.float64)
+            refuse_huge("X", rows)
+            return rows, labels, class_labels(labels, estimator.classes)
     if y is not None:
         raise ValueError("y: public labels without public rows; give X too, or neither.")
     if private is None:

@@ -73,6 +73,10 @@ class Story:
         What the coefficients are for.
     made : mapping of str to int
         Releases that an individual filter made more often than they were charged for.
+    parts : mapping of str to tuple of (str, float, int)
+        What one charge was spent on, by its label: name, share, and how many noisy values.
+    result : str
+        What became of the public model, in a sentence, from released values.
 
     Examples
     --------
@@ -95,6 +99,8 @@ class Story:
     radii: Mapping[str, str] = field(default_factory=dict)
     features: str = "feature"
     made: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, tuple[tuple[str, float, int], ...]] = field(default_factory=dict)
+    result: str = ""
 
 
 def plain_story(estimator: Any, guarantee: Any) -> Story:
@@ -111,6 +117,38 @@ def plain_story(estimator: Any, guarantee: Any) -> Story:
     if not guarantee.events:
         return Story(f"{first} Fitted on public rows alone.", class_facts(estimator), assumption="")
     return Story(first, class_facts(estimator))
+
+
+def labels_told(guarantee: Any) -> str:
+    """What became of private rows without a label, from public facts and from what was released.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Guarantee
+    >>> labels_told(Guarantee(bounds={"private rows": 8000, "rows with a label, about": 4000}))
+    'About 50% of the private rows have a label, by a noisy count; the others count in nothing.'
+    >>> labels_told(Guarantee(bounds={"people": 100, "people with a label, about": 80}))
+    'About 80% of the people have a row with a label, by a noisy count; others count in nothing.'
+    """
+    bounds = guarantee.bounds
+    if "people with a label, about" in bounds:
+        share = bounds["people with a label, about"] / max(bounds.get("people", 0.0), 1.0)
+        if share < 1:
+            return (
+                f"About {share:.0%} of the people have a row with a label, by a noisy count; "
+                "others count in nothing."
+            )
+    about, rows = bounds.get("rows with a label, about"), bounds.get("private rows", 0)
+    if about is None and "people with a label, about" not in bounds:
+        return "A private row without a label counts in nothing."
+    if about is None or about >= rows:
+        return (
+            "A private row without a label counts in nothing; a noisy count shows no sign of any."
+        )
+    return (
+        f"About {about / rows:.0%} of the private rows have a label, by a noisy count; the others "
+        "count in nothing."
+    )
 
 
 def class_facts(estimator: Any) -> tuple[Fact, ...]:

@@ -40,8 +40,9 @@ from ._linear import class_labels
 from ._progress import row_progress
 from ._story import Story, plain_story
 from ._strategy import Strategy, split_params, strategy_of
-from ._tables import words_for_tables
+from ._tables import refuse_huge, words_for_tables
 from .privacy import Guarantee, Private, Session
+from .privacy.mechanisms import count_labels
 
 __all__ = ["PrivateEstimator", "Problem", "read_public"]
 
@@ -94,7 +95,9 @@ def labelled(estimator: Any, rows: Any, labels: Any) -> Problem:
     >>> labelled(PublicOnlyRegressor(), np.eye(2), np.array([1, 2])).labels
     array([1., 2.])
     """
+    refuse_huge("X", rows)
     if not is_classifier(estimator):
+        refuse_huge("y", labels)
         return Problem(rows, np.asarray(labels, dtype=np.float64))
     classes = class_labels(labels, getattr(estimator, "classes", None))
     return Problem(rows, np.searchsorted(classes, labels).astype(np.int64), classes)
@@ -230,8 +233,17 @@ class PrivateEstimator(BaseEstimator):
             Arguments of :meth:`dpadapt.Private.open`, but for ``label`` and ``progress``.
         """
         with self._watched(options) as watched, sample.open(**watched) as session:
+            self._count(session)
             found = self._solve(problem, session)
         return found, session.guarantee
+
+    def _count(self, session: Session) -> None:
+        """Leave out rows without a label, and count the others in the plan, with noise.
+
+        Override it where no count is needed, with a proof, or where rows without a label are used.
+        """
+        if self._reads_labels:
+            count_labels(session)
 
     @contextmanager
     def _watched(self, options: dict[str, Any]) -> Iterator[dict[str, Any]]:

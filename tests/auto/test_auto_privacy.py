@@ -10,12 +10,17 @@ from sklearn.base import BaseEstimator
 
 from dpadapt import AutoClassifier, AutoRegressor, PrivacyError, Private
 from dpadapt.audit import combinations, replay, replay_combination
+from dpadapt.auto.classification_noise import ClassNoHarm
 from dpadapt.auto.classification_queries import ErrorRate
 from dpadapt.auto.classification_step import _slope
-from dpadapt.auto.queries import CellShares, MeanNumber, MeanVector
+from dpadapt.auto.queries import MeanNumber, MeanVector
 from dpadapt.auto.regression_look_back import LookBack
+from dpadapt.auto.regression_outlook import NoHarm
 from dpadapt.auto.regression_step import _shares
 from dpadapt.privacy import Cleaning
+from dpadapt.privacy.recording.recording import recording
+from dpadapt.report.releases import list_releases
+from dpadapt.reweighting.queries import CellShares
 from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.tape import taped
 
@@ -135,9 +140,9 @@ def test_the_purse_is_spent_and_not_overspent(kind, classes):
             model = fitter(kind, classes, experts)(table(n, 2, classes))
         except PrivacyError as error:
             pytest.fail(f"a fit asked for more than its purse holds: {error}")
-    (event,) = model.guarantee_.events
-    assert event.label == "private step"
-    draws = [draw for draw in tape if draw.mechanism == "add_gaussian"]
+    event, count = model.guarantee_.events
+    assert (event.label, count.label) == ("private step", "rows with a label")
+    _, *draws = [draw for draw in tape if draw.mechanism == "add_gaussian"]  # after the count
     if classes:
         look, *steps = draws
         assert (1 / n / look.scale) ** 2 * event.scale**2 == pytest.approx(0.20, rel=1e-4)
@@ -211,3 +216,46 @@ def test_units_that_cannot_be_are_refused_before_anything_is_paid(
     with pytest.raises(ValueError, match="must be in units"):
         model.fit(X * of_rows, y * of_labels, private=private)
     assert private.spent(1e-6).epsilon == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "rows"), [(AutoRegressor, 80), (AutoClassifier, 80), (AutoClassifier, 10)]
+)
+def test_the_list_of_releases_is_what_was_released(make, rows):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, 2))
+    y = X[:, 0] if make is AutoRegressor else X[:, 0] > 0
+    T = rng.normal(size=(2000, 2)) + 1
+    private = Private(T, T[:, 1] if make is AutoRegressor else T[:, 1] > 1)
+    with recording(seed=0) as heard:
+        model = make(epsilon=4.0, delta=1e-6, experts=["linear"]).fit(X, y, private=private)
+    told, events = model._story(), model.guarantee_.events
+    listed = list(list_releases(events, told.made, told.parts))
+    charges = [each for each in listed if ": " not in each.what]
+    assert [each.what for each in charges] == [event.label for event in events]
+    counts = [int(each.times.partition(", ")[0].replace(",", "")) for each in charges]
+    assert sum(counts) == len(heard.values)
+    parts = told.parts["private step"]
+    assert sum(share for _, share, _ in parts) == pytest.approx(1, abs=0.02)
+    named = {each.what.partition(": ")[2]: each.times for each in listed if ": " in each.what}
+    if rows > 10:
+        assert named == {name: f"{times:,}" for name, _, times in parts}
+        assert max(times for *_, times in parts) > 5, "of the descent"
+    for name, *_ in parts:
+        assert f"Release {name!r} took" in " ".join(model.explain_)
+    assert told.result.startswith("Moved away from the public model")
+
+
+def test_a_model_that_keeps_the_public_one_says_so():
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    alone = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).fit(X, X[:, 0])
+    assert alone._story().result == "Kept the public model: no private row was used."
+    assert "Kept the public model" in NoHarm(error=2.0, gain=0.01, noise=0.0).result
+    assert "about 4.7e+02 (less than 1%)." in str(NoHarm(error=470.0, gain=4.0, noise=0.0))
+    assert "take 25% off" in NoHarm(error=2.0, gain=0.5, noise=0.0).result
+    still = ClassNoHarm(error=0.2, after=0.2, kept=0.0).result
+    assert "Kept the public model" in still
+    assert "no gain that could be told from noise was seen" in still
+    moved = ClassNoHarm(error=0.2, after=0.2, kept=0.5).result
+    assert "50% of the move is kept" in moved
+    assert "saves or costs" in moved

@@ -365,7 +365,7 @@ def test_layers_that_mix_rows_are_refused():
         ({"calibration": "paper"}, "calibration='paper' is for"),
         ({"n_classes": 2}, "class codes"),
         ({"codes": np.zeros(3)}, "one class for each row"),
-        ({"module": torch.nn.Linear(D, K + 1).double()}, "one for each class"),
+        ({"module": torch.nn.Linear(D, K + 1).double()}, "one for each of the classes"),
         ({"module": torch.nn.Linear(D, K).requires_grad_(False)}, "trainable"),
     ],
 )
@@ -399,3 +399,28 @@ def test_torch_is_not_imported_with_the_package():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "numpy" in run.stdout.split()
     assert "torch" not in run.stdout.split()
+
+
+class _Picky(torch.nn.Module):
+    """Looks a whole number up, and fails where there is none; says what it sees."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.linear = torch.nn.Embedding(4, 3), torch.nn.Linear(3, K)
+
+    def forward(self, X):
+        print("a private value")
+        return self.linear(self.table(X[:, 0].long()))
+
+
+def test_a_row_on_which_the_network_fails_adds_nothing_and_says_nothing(capfd):
+    X, y = np.zeros((50, 1)), np.zeros(50)
+    X[:, 0] = np.arange(50) % 4
+    query = NetworkGradient(Cleaning(1e9, classes=K), _Picky(), flat(_Picky()), clip=1.0)
+    odd, without = X.copy(), y.copy()
+    odd[17], without[17] = 99.0, -1.0  # of no class
+    assert query.block(odd, y).tobytes() == query.block(X, without).tobytes()
+    capfd.readouterr()
+    with Private(odd, y.astype(int)).encode(range(K)).open(epsilon=1.0, delta=1e-6) as session:
+        session.hide(query)
+    assert capfd.readouterr() == ("", "")

@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dpadapt.privacy import Cleaning
+from dpadapt.reweighting.general_adaptation import GeneralAdaptation
 from dpadapt.reweighting.objective import (
     ConvexPenalty,
     LogisticLoss,
@@ -215,7 +216,8 @@ def test_profiled_private_gradients_are_short():
 def test_softmax_smoothing_is_close_to_the_largest_weight():
     m, n = 50, 70
     p = reference_weights(m, n, 0.5)
-    sharp = SmoothPenalty(p, (0.0, 0.0, 1.0), 10 * m * math.log(m + n))
+    public = np.zeros((m, 1)), np.zeros(m)  # the sharpness that Algorithm 2 takes by itself
+    sharp = GeneralAdaptation(*public, 2, strengths=(0.0, 0.0, 1.0))._penalty(n)
     error = sharp.value(np.zeros(m + n), 1 / p) - p.max()
     assert 0 <= error <= 0.1 / m
     printed = SmoothPenalty(p, (0.0, 0.0, 1.0), math.sqrt(m + n))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.mechanisms import count_labels
 from dpadapt.reweighting.certificate import (
     Certifier,
     ReweightingCertificate,
@@ -118,19 +119,43 @@ def test_released_with_noise_and_charged():
     options = {"noise": "seeded", "random_state": 0}
     with Private(Z, v).open(epsilon=0.5, delta=1e-6, **options) as session:
         planned = certifier.mechanisms(session)
-        assert [m.label for m in planned.values()] == ["private loss", "labelled discrepancy"]
-        assert all(4 / 2000 < m.sensitivity < 4 / 2000 * (1 + 1e-4) for m in planned.values())
+        count = planned["certified_rows"]
+        assert (count.sensitivity, count.divided) == (1.0, False)
+        others = [m for m in planned.values() if m is not count]
+        assert [m.label for m in others] == ["private loss", "labelled discrepancy"]
+        assert all(4 / 2000 < m.sensitivity < 4 / 2000 * (1 + 1e-4) for m in others)
         grants = session.plan(**planned)
         certificate = certifier.release(session, grants, [0.4])
     assert session.guarantee.epsilon == pytest.approx(0.5, rel=1e-6)
     exact = 0.3 * ((X[:, 0] * 0.4 - y) ** 2).mean() + 0.7 * ((Z[:, 0] * 0.4 - v) ** 2).mean()
     assert certificate.weighted_loss != exact
+    more = 0.7 * exact * 4 * grants.certified_rows.scale / 2000  # for the doubt in the count
     assert certificate.weighted_loss == pytest.approx(
-        exact, abs=6 * 0.7 * grants.certified_loss.scale
+        exact, abs=6 * 0.7 * grants.certified_loss.scale + more
     )
     assert certificate.noise > 0
     assert certificate.distance == pytest.approx(0.0, abs=1e-12)
     assert certificate.bound > _true_loss(0.4)
+
+
+@pytest.mark.parametrize("counted", [False, True])
+def test_rows_without_a_label_do_not_lower_the_bound(counted):
+    """Divided by all rows, of which 60 % have none, the loss would be 0.4 times as large."""
+    rng = np.random.default_rng(6)
+    X, y = _population(rng, 3000, private=False)
+    Z, v = _population(rng, 20_000, private=True)
+    certifier = Certifier(LabelledDiscrepancy(X, y, 1.0, CLEANING), alpha=0.0)
+    loss = float(((Z[:, 0] * 0.1 - v) ** 2).mean())
+    v[rng.random(20_000) < 0.6] = np.nan
+    with Private(Z, v).open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
+        if counted:
+            count_labels(session)
+        else:
+            session.leave_out_unlabelled()
+        grants = session.plan(**certifier.mechanisms(session))
+        found = certifier.release(session, grants, [0.1])
+    assert loss < found.weighted_loss + found.noise < 1.1 * loss
+    assert found.confidence == 0.95
 
 
 def test_noise_is_hidden_no_further_than_its_quantile():
@@ -155,7 +180,7 @@ def test_alpha_0_needs_no_discrepancy():
     with Private(X, y).open(epsilon=1.0, delta=1e-6) as session:
         grants = session.plan(**certifier.mechanisms(session))
         certificate = certifier.release(session, grants, [0.5])
-    assert list(vars(grants)) == ["certified_loss"]
+    assert list(vars(grants)) == ["certified_loss", "certified_rows"]
     assert certificate.discrepancy == 0.0
 
 
@@ -176,6 +201,8 @@ def test_bad_input_is_named():
 
 
 def test_shown_as_text_and_html():
-    certificate = ReweightingCertificate(0.1, 0.1, 0.0, 0.1, 0.0, 0.1, confidence=0.9, ceiling=4.0)
+    certificate = ReweightingCertificate(
+        0.1, 0.1, 0.0, 0.1, 0.0, 0.1, confidence=0.9, ceiling=4.0, conditions=("a < b",)
+    )
     assert str(certificate).startswith("With 90% confidence")
     assert certificate._repr_html_().count("<tr>") == 6

@@ -304,25 +304,68 @@ def test_private_sample_without_rows_is_no_sample():
 # the certificate, and printed constants
 
 
+def whole(y):
+    return {"label_range": (float(y.min()), float(y.max()))}
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_certificate_is_paid_from_the_same_budget_and_covers_the_error(solver):
     X, y, T, t = problem(m=150, n=4000)
-    model = make(solver=solver, certificate=True).fit(X, y, private=Private(T[:2000], t[:2000]))
-    plain = make(solver=solver).fit(X, y, private=Private(T[:2000], t[:2000]))
+    reach = {"label_range": (min(y.min(), t.min()), max(y.max(), t.max()))}
+    model = make(solver=solver, certificate=True, **reach)
+    model.fit(X, y, private=Private(T[:2000], t[:2000]))
+    plain = make(solver=solver, **reach).fit(X, y, private=Private(T[:2000], t[:2000]))
     extra = len(model.guarantee_.events) - len(plain.guarantee_.events)
-    assert extra == (1 if solver == "profiled" else 2)  # at alpha = 0 there is no discrepancy
+    assert extra == (2 if solver == "profiled" else 3)  # at alpha = 0 there is no discrepancy
     assert plain.certificate_ is None
     assert model.guarantee_.epsilon <= 1.0 + 1e-9
     low, high = recompute_epsilon(model.guarantee_.events, 1e-6)
     assert low * (1 - 1e-9) <= model.guarantee_.epsilon <= 1.01 * high
-    half = (y.max() - y.min()) / 2
-    assert model.certificate_.bound >= error(model, T[2000:], t[2000:]) / half**2
+    assert model.certificate_.bound >= error(model, T[2000:], t[2000:])
+    assert "as you stated" in str(model.certificate_).partition("\n")[0]
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_certificate_is_in_units_of_the_label(solver):
+    """Labels that are 100 times as large have 10,000 times the squared error, and bound."""
+    X, y, T, t = problem(m=150, n=2000)
+    bounds = []
+    for unit in (1.0, 100.0):
+        wide = unit * max(np.abs(y).max(), np.abs(t).max())
+        model = make(solver=solver, certificate=True, label_range=(-wide, wide))
+        model.fit(X, unit * y, private=Private(T, unit * t))
+        assert model.certificate_.bound >= error(model, T, unit * t)
+        bounds.append((model.certificate_.bound, model.certificate_.ceiling))
+    assert bounds[1] == pytest.approx([1e4 * each for each in bounds[0]], rel=0.05)
+
+
+def test_a_certificate_needs_a_stated_range_of_labels():
+    """By default labels beyond the public range are cut: there a bound was passed 25 times over."""
+    X, _, T, _ = problem(m=150, n=2000)
+    private = Private(T, 10 * np.random.default_rng(0).choice([-1.0, 1.0], 2000))
+    with pytest.raises(ValueError, match="certificate=True needs label_range"):
+        make(certificate=True).fit(X, X[:, 0].clip(-1, 1), private=private)
+    assert private.spent(delta=1e-6).epsilon == 0
+    model = make(certificate=True, label_range=(-10.0, 10.0))
+    model.fit(X, X[:, 0].clip(-1, 1), private=private)
+    assert model.certificate_ is None or model.certificate_.bound >= 100
+
+
+def test_people_with_several_rows_are_the_draws_of_a_certificate():
+    X, y, T, t = problem(m=150, n=300)
+    wide = {"label_range": (-10.0, 10.0), "certificate": True, "solver": "statistics"}
+    once = make(**wide).fit(X, y, private=Private(T, t)).certificate_
+    rows, labels, ids = (np.repeat(each, 10, axis=0) for each in (T, t, np.arange(300)))
+    people = Private(rows, labels, unit=ids, max_rows=10)
+    many = make(**wide).fit(X, y, private=people).certificate_
+    assert many.deviation == pytest.approx(once.deviation)
+    assert many.complexity == pytest.approx(once.complexity)
 
 
 @pytest.mark.parametrize("solver", ["known-noise", "profiled", "statistics"])
 def test_no_certificate_for_coefficients_beyond_the_norm_bound(solver):
     X, y, T, t = problem()
-    model = make(solver=solver, certificate=True, norm_bound=1e-3)
+    model = make(solver=solver, certificate=True, norm_bound=1e-3, **whole(y))
     model.fit(X, y, private=Private(T, t))
     units = paper_units(X, (float(y.min()), float(y.max())))
     w = units.inverse(model.coef_[:, None], np.array([model.intercept_]))
@@ -332,7 +375,7 @@ def test_no_certificate_for_coefficients_beyond_the_norm_bound(solver):
 
 def test_no_certificate_without_private_rows():
     X, y, _, _ = problem()
-    assert make(certificate=True).fit(X, y).certificate_ is None
+    assert make(certificate=True, **whole(y)).fit(X, y).certificate_ is None
 
 
 def test_printed_constants_are_told_for_what_they_are():
@@ -517,7 +560,7 @@ def test_seeds_of_selections(solver, selection, seed):
 
 def test_pickled_model_with_everything_predicts_the_same():
     X, y, T, t = problem()
-    model = make(certificate=True).fit(X, y, private=Private(T, t))
+    model = make(certificate=True, **whole(y)).fit(X, y, private=Private(T, t))
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(T), model.predict(T))
     assert again.certificate_ == model.certificate_

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -16,12 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpadapt._cautions import CautionWarning
 from dpadapt._checks import check_private
 from dpadapt._constraints import Like, Null, OneOf, Table
-from dpadapt._story import Fact, Story, class_facts
+from dpadapt._story import Fact, Story, class_facts, labels_told
 from dpadapt._tables import known_columns, words_for_tables
 from dpadapt.base import PrivateEstimator, Problem, labelled, read_public
 from dpadapt.features.roles import number_ids
 from dpadapt.privacy import Private, Session
 
+from .descent import STEP
 from .reading import Reader
 from .releases import Step, draw_releases
 from .trees import Array
@@ -76,7 +77,12 @@ class AutoEstimator(PrivateEstimator):
         object
             Itself, fitted.
         """
-        return self._fit(X, y, private, groups=groups)
+        self._fit(X, y, private, groups=groups)
+        self._caution()  # last: whoever makes an error of a warning has the model all the same
+        return self
+
+    def _caution(self) -> None:
+        """Warn of what the fitted model, which is released, shows on public rows."""
 
     def _read(self, X: Any, y: Any, private: Any, *, groups: Any = None) -> AutoProblem:
         note = self._why_public(private)
@@ -133,14 +139,18 @@ class AutoEstimator(PrivateEstimator):
         """Take the private step."""
 
     def explain_figure(self) -> Figure:
-        """Draw the weights of the experts, and what each release cost and said.
+        """Draw the weights of the experts, what each release cost and said, and what was kept.
 
         Returns
         -------
         matplotlib.figure.Figure
         """
         check_is_fitted(self, "public_model_")
-        return draw_releases(self.releases_, dict(self._weights(self.public_model_)))
+        weights, kept = (
+            dict(self._weights(self.public_model_)),
+            getattr(self.no_harm_, "kept", None),
+        )
+        return draw_releases(self.releases_, weights, self._result(), kept)
 
     def public_facts(self, X: Any, y: Any, *, groups: Any = None) -> Any:
         """Everything that is computed from public rows before private ones are read.
@@ -158,31 +168,27 @@ class AutoEstimator(PrivateEstimator):
             check_units(problem)
         facts = self._facts(problem)
         model = deepcopy(facts.model)  # an expert of somebody's own may keep what it is given
-        step = Step(None, (), None, (problem.note,))
+        step, labels = Step(None, (), None, (problem.note,)), tuple[str, ...]()
         if session is not None:
             step = self._step(facts, session)
+            labels = (labels_told(session.guarantee),)
         return {
             "public_model_": model,
             "adapted_": step.adapted,
             "no_harm_": step.no_harm,
             "releases_": step.releases,
-            "explain_": (*self._public_sentences(problem, facts), *step.told),
-            **self._more(facts, step),
+            "explain_": (*self._public_sentences(problem, facts), *labels, *step.told),
+            **self._more(problem, facts, step),
         }
 
-    def _more(self, facts: Any, step: Step) -> dict[str, Any]:
+    def _more(self, problem: AutoProblem, facts: Any, step: Step) -> dict[str, Any]:
         """Fitted attributes of one of the estimators alone."""
         return {}
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
         parts = self._weighed(facts.model)
         told = [f"The public model is a stack of experts on {len(problem.X)} rows: {parts}."]
-        constant = int((facts.model.low == facts.model.high).sum())
-        if constant:
-            told.append(
-                f"{constant} column{'s are' if constant > 1 else ' is'} constant in public rows, "
-                "which say nothing about it, and is left out."
-            )
+        told.extend(_constant(problem.table, facts.model))
         for role in () if problem.table is None else number_ids(problem.table):
             told.append(
                 f"The column {role.name} {role.why}, and was used all the same: leave it out if it "
@@ -223,8 +229,21 @@ class AutoEstimator(PrivateEstimator):
     def _story(self) -> Story:
         weights = self._weighed(self.public_model_)
         facts = (Fact("experts", weights, "weights of the public models in the start"),)
-        reads = bool(self.guarantee_.events)
-        return Story(" ".join(self.explain_), (*facts, *class_facts(self)), reads_labels=reads)
+        return Story(
+            " ".join(self.explain_),
+            (*facts, *class_facts(self)),
+            reads_labels=bool(self.guarantee_.events),
+            result=self._result(),
+            parts={STEP: tuple((each.name, each.share, each.times) for each in self.releases_)},
+        )
+
+    def _result(self) -> str:
+        """What became of the public model, in a sentence, from released values."""
+        if not self.guarantee_.events:
+            return "Kept the public model: no private row was used."
+        if self.no_harm_ is None:
+            return "Moved away from the public model; what that gains was not looked at."
+        return str(self.no_harm_.result)
 
 
 def check_units(problem: Problem) -> None:
@@ -248,3 +267,26 @@ smallest is 0 or at least 1e-100; multiply it by a constant.
                 f"largest less the smallest is 0 or at least {1 / _LARGEST:g}; multiply it by a "
                 "constant."
             )
+
+
+def _constant(table: Any, model: Any) -> Iterator[str]:
+    """Say what is left out as constant: columns of a table by name, not what is made of others."""
+    if table is None:  # perhaps made of a table by somebody else
+        same = model.low == model.high
+        count = int(same.sum())
+        told = f"{count} of {len(same)} features"
+    else:
+        names = [str(name) for name in table.columns if _one_value(table[name])]
+        count = len(names)
+        told = f"The column{'s' * (count > 1)} {', '.join(names)}"
+    if count > 1:
+        yield f"{told} are constant in public rows, which say nothing about them, and are left out."
+    elif count:
+        yield f"{told} is constant in public rows, which say nothing about it, and is left out."
+
+
+def _one_value(column: Any) -> bool:
+    try:
+        return bool(column.nunique(dropna=False) <= 1)
+    except TypeError:  # cells that are lists
+        return bool(column.astype(str).nunique(dropna=False) <= 1)

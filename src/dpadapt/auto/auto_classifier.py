@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt._cautions import CautionWarning
 from dpadapt._constraints import Instance, Null, OneOf, Table
 from dpadapt._linear import ScoreClassifier, probabilities_of
 from dpadapt.privacy import Session
+from dpadapt.rare.errors import ClassErrors, told_of_rare_classes
+from dpadapt.rare.weights import weights_of_classes
 
 from ._estimator import AutoEstimator, AutoProblem
 from .classification_few import FEW, FewFacts, adapt_few, few_facts
 from .classification_step import ClassFacts, adapt_classes
-from .classification_weights import weights_of_classes
 from .experts import CLASSIFICATION, cross_fit, expert_kinds, fit_expert
 from .folds import class_folds, cluster_folds, group_folds
 from .public_model import PublicModel, class_weights, log_loss
@@ -24,6 +28,7 @@ from .releases import Step
 __all__ = ["AutoClassifier"]
 
 _MOST_UNLIKE = 2.0
+_MOST_NAMED = 10  # classes
 
 
 class AutoClassifier(AutoEstimator, ScoreClassifier):
@@ -45,7 +50,8 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         What a mistake costs, class by class: the class of the largest weight times probability is
         predicted. "balanced" is one over the share of *public* rows, so that no class is forgotten
         because it is rare. It changes ``predict`` and ``decision_function``; ``predict_proba``
-        stays what it is, and nothing private is read for it.
+        stays what it is, and nothing private is read for it. After a fit
+        :func:`dpadapt.predict_classes` does the same with other weights, or with thresholds.
     classes : sequence, optional
         All class labels, where the public labels do not have them all. A private row of another
         class is left out, and nothing tells that it was there.
@@ -67,6 +73,9 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         Scores of the classes after the private step.
     class_weights_ : ndarray of shape (k,)
         What a mistake costs, from ``class_weight``.
+    class_errors_ : ClassErrors
+        How many public rows of each class are found, as the model predicts and with thresholds and
+        weights, and what that costs in other errors; ``class_errors_.to_frame()`` is a table.
     explain_ : tuple of str
         What was done, and what each release cost, in sentences.
     no_harm_ : ClassNoHarm or None
@@ -208,9 +217,43 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         weights_of_classes(self.class_weight, problem.labels, problem.names)  # before any expense
         return problem
 
-    def _solve(self, problem: AutoProblem, session: Session | None) -> dict[str, Any]:
+    def _more(self, problem: AutoProblem, facts: Any, step: Step) -> dict[str, Any]:
         weights = weights_of_classes(self.class_weight, problem.labels, problem.names)
-        return {**super()._solve(problem, session), "class_weights_": weights}
+        few = isinstance(facts, FewFacts)
+        rows = facts.model.rows(problem.X)
+        logits = facts.model.scores(rows) if few else facts.plain  # of rows that were not seen
+        usual = facts.model.stacked(logits)
+        scores = usual if step.adapted is None else np.asarray(step.adapted(rows, logits))
+        predicted = np.argmax(scores + np.log(weights), axis=1)
+        shares = probabilities_of(_usual(scores))
+        return {
+            "class_weights_": weights,
+            "class_errors_": ClassErrors.of(
+                shares, problem.labels, problem.names, predicted=predicted, seen=few
+            ),
+        }
+
+    def _solve(self, problem: AutoProblem, session: Session | None) -> dict[str, Any]:
+        found = super()._solve(problem, session)
+        start = replace(found["public_model_"], class_weights=found["class_weights_"])
+        told = (*found["explain_"], *self._weights_told(problem, found["class_weights_"]))
+        return {**found, "public_model_": start, "explain_": told}
+
+    def _weights_told(self, problem: AutoProblem, weights: Any) -> tuple[str, ...]:
+        if self.class_weight is None:
+            return ()
+        pairs = list(zip(problem.names, weights, strict=True))
+        listed = ", ".join(f"{name} {weight:.3g}" for name, weight in pairs[:_MOST_NAMED])
+        more = ", ..." if len(pairs) > _MOST_NAMED else ""
+        return (
+            f"Classes are predicted by weight times probability (class_weight): {listed}{more}. "
+            "Error rates above are those of the most likely class, without weights.",
+        )
+
+    def _caution(self) -> None:
+        if self.guarantee_.events:
+            for text in told_of_rare_classes(self.class_errors_):
+                warnings.warn(text, CautionWarning, stacklevel=3)
 
 
 def _usual(scores: Any) -> NDArray[np.float64]:

@@ -189,6 +189,7 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
     def _step(self, facts: Any, session: Session) -> Step:
         return adapt_numbers(facts, session)
 
-    def _more(self, facts: Any, step: Step) -> dict[str, Any]:
+    def _more(self, problem: AutoProblem, facts: Any, step: Step) -> dict[str, Any]:
         noise = 0.0 if step.no_harm is None else step.no_harm.noise
-        return {"outlook_": Outlook.of(facts.residuals, step.times, noise)}
+        errors = facts.residuals if step.adapted is None else facts.planned
+        return {"outlook_": Outlook.of(errors, step.times, noise)}

@@ -138,6 +138,6 @@ def adapt_few(facts: FewFacts, session: Session) -> Step:
         f"with {len(public)} public rows the private step is that of AdaMix, {steps} noisy steps, "
         f"after which a score has noise of {plan.kappa:.2g}"
     )
-    release = Release("descent", 1.0, said)
+    release = Release("descent", 1.0, said, steps)
     adapted = DirectionScores(units, facts.temper * weights)
     return Step(adapted, (release,), None, (release.sentence(),))

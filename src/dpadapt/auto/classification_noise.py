@@ -26,6 +26,7 @@ from .trees import Array
 __all__ = ["ByChance", "ClassNoHarm", "Rehearsal", "centred", "coordinates", "slopes"]
 
 _CHAINS, _SEED = 4, 5
+_HARDLY = 0.01  # of a move: less is none that anybody sees
 _ROWS = 6000  # public rows that are drawn from, at most
 
 
@@ -93,6 +94,20 @@ as rehearsed on public rows.
     error: float
     after: float
     kept: float
+
+    @property
+    def result(self) -> str:
+        """What became of the public model, in a sentence."""
+        if self.kept < _HARDLY:
+            return (
+                "Kept the public model, or nearly so: no gain that could be told from noise was "
+                f"seen, and less than {_HARDLY:.0%} of the move is kept."
+            )
+        return (
+            f"Moved away from the public model: {self.kept:.0%} of the move is kept, which is the "
+            "chance that it is more than noise. How many errors that saves or costs only an "
+            "evaluation tells."
+        )
 
     def __str__(self) -> str:
         return (

@@ -257,14 +257,16 @@ def adapt_classes(facts: ClassFacts, session: Session) -> Step:
         Release(
             "look",
             paid,
-            f"on private rows it is wrong on {min(max(wrong.value, 0.0), 1.0):.1%} (noise "
-            f"{wrong.noise:.1%})",
+            f"the public model is wrong on {min(max(wrong.value, 0.0), 1.0):.1%} of the private "
+            f"rows (noise {wrong.noise:.1%})",
         ),
         Release(
             "descent",
             share,
-            f"{chosen.steps} noisy steps{also} to the horizon {chosen.horizon:g}. The move has an "
-            f"energy of {energy:.3g}; without a shift it has {chance.energy:.3g}",
+            f"{chosen.steps} noisy steps{also} move the scores of public rows by "
+            f"{math.sqrt(energy):.2g} (root mean square); noise and chance alone move them by "
+            f"{math.sqrt(chance.energy):.2g}",
+            chosen.steps,
         ),
     ]
     slope = None
@@ -272,8 +274,8 @@ def adapt_classes(facts: ClassFacts, session: Session) -> Step:
         (fall,), sd = looks.at(MeanNumber(rows, _slope(move, energy), -1.0, 1.0, "slope"), back)
         slope = Found(float(fall), sd, chance.slope)
         said = (
-            f"the slope of the log-loss along it is {slope.value:.3f} (noise {sd:.3f}); without a "
-            f"shift it is {chance.slope:.3f}"
+            f"tried on private rows, the move fits their labels by {slope.value:.3f} on a scale "
+            f"from -1 to 1 (noise {sd:.3f}); noise and chance alone fit by {chance.slope:.3f}"
         )
         releases.append(Release("look back", back, said))
     kept = chance_of_shift(wrong, energy / max(chance.energy, 1e-300), slope)
@@ -285,7 +287,8 @@ def adapt_classes(facts: ClassFacts, session: Session) -> Step:
         f"On public rows that its experts had not seen, the public model is wrong on "
         f"{facts.error:.1%}.",
         *(each.sentence(places=1) for each in releases),
-        f"So the chance of a shift is {kept:.0%}, and as much of the move is kept.",
+        f"So the chance that a step learned from private labels is more than noise is {kept:.0%}, "
+        "and as much of the move is kept.",
         str(no_harm),
     )
     return Step(adapted, tuple(releases), no_harm, told)

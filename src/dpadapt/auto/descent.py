@@ -16,7 +16,10 @@ from dpadapt.reweighting.queries import RowGradient
 
 from .trees import Array
 
-__all__ = ["Looks", "descend", "response"]
+__all__ = ["STEP", "Looks", "descend", "response"]
+
+STEP = "private step"
+"""Label of the one charge that all looks and the descent are paid from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,7 @@ class Looks:
     @classmethod
     def open(cls, session: Session) -> Looks:
         """Charge the whole budget."""
-        return cls(session, session.plan(purse=GaussianPurse("private step")).purse)
+        return cls(session, session.plan(purse=GaussianPurse(STEP)).purse)
 
     @property
     def precision(self) -> float:

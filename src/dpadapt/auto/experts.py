@@ -51,8 +51,8 @@ Codes = NDArray[np.int64]
 REGRESSION = ("linear", "trees", "fourier", "linear+trees")
 CLASSIFICATION = ("linear", "trees")
 _WAVES, _SEED, _PAIRS = 300, 3, 400  # Fourier features, and rows whose distances give their width
-_LINEAR_PART = 1 / 3  # weight of the columns beside Fourier features
-_LEAST_CHANCE = 1e-3  # of a class, by an expert
+LINEAR_PART = 1 / 3  # weight of the columns beside Fourier features
+LEAST_CHANCE = 1e-3  # of a class, by an expert
 _MOST_LOGIT = 8.0  # of a linear expert
 _PROBE = 16  # public rows on which a user's model must prove that it treats rows one by one
 
@@ -147,7 +147,7 @@ class Fourier:
 
 
 def _beside(waves: Waves, X: Array) -> Array:
-    return np.hstack([waves(X), _LINEAR_PART * waves.standardised(X)])
+    return np.hstack([waves(X), LINEAR_PART * waves.standardised(X)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,8 +234,8 @@ class Own:
 
 
 def _log_chances(chances: Array, known: Codes, classes: int) -> Array:
-    out = np.full((len(chances), classes), _LEAST_CHANCE)
-    out[:, known] = np.clip(chances, _LEAST_CHANCE, 1.0)
+    out = np.full((len(chances), classes), LEAST_CHANCE)
+    out[:, known] = np.clip(chances, LEAST_CHANCE, 1.0)
     logs = np.log(out)
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 

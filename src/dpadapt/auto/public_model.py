@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize, nnls
 from scipy.special import softmax
+from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
 from sklearn.utils.metaestimators import available_if
 
 from .trees import Array
@@ -33,6 +34,8 @@ class PublicModel:
     reader : Reader
     classes : ndarray or None
         The class labels.
+    class_weights : ndarray or None
+        What a mistake costs, class by class; the same for all where it is None.
 
     Examples
     --------
@@ -51,6 +54,23 @@ class PublicModel:
     score_range: tuple[float, float] | None
     reader: Any
     classes: Any = None
+    class_weights: Any = None
+
+    @property
+    def classes_(self) -> Any:
+        """The class labels, as scikit-learn calls them; numbers have none."""
+        if self.classes is None:
+            raise AttributeError("a model of numbers has no classes_")
+        return self.classes
+
+    def __sklearn_tags__(self) -> Tags:
+        kind = "regressor" if self.classes is None else "classifier"
+        return Tags(
+            estimator_type=kind,
+            target_tags=TargetTags(required=True),
+            classifier_tags=None if self.classes is None else ClassifierTags(),
+            regressor_tags=RegressorTags() if self.classes is None else None,
+        )
 
     def rows(self, X: Array) -> Array:
         """Rows of numbers with their columns cut."""
@@ -73,7 +93,11 @@ class PublicModel:
         X : array-like or DataFrame of shape (n, d)
         """
         scores = self._answers(X)
-        return scores[:, 0] if self.classes is None else self.classes[scores.argmax(axis=1)]
+        if self.classes is None:
+            return scores[:, 0]
+        if self.class_weights is not None:
+            scores = scores + np.log(self.class_weights)
+        return self.classes[scores.argmax(axis=1)]
 
     @available_if(lambda model: model.classes is not None)
     def predict_proba(self, X: Any) -> Array:

@@ -7,7 +7,6 @@ treats every row on its own; what it gives that is not finite counts as 0.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,7 +16,7 @@ from dpadapt.privacy import RowMap, RowMean, shrink_factors
 
 from .trees import Array
 
-__all__ = ["CellShares", "MeanNumber", "MeanVector"]
+__all__ = ["MeanNumber", "MeanVector"]
 
 Function = Callable[[Array, Array], Array]
 
@@ -115,54 +114,6 @@ class MeanVector(RowMean):
     def sensitivity(self, n_rows: int) -> float:
         """2L / n."""
         return 2 * self.length / n_rows
-
-
-@dataclass(frozen=True, eq=False)
-class CellShares(RowMean):
-    """Histogram: share of the rows whose number lies in each cell.
-
-    A row counts 1 in one cell and 0 in all others. If it is replaced, one count falls by 1 and
-    another rises by 1, or none changes: the shares move by sqrt(2) / n in Euclidean norm,
-    however many cells there are; attained by rows of two cells.
-
-    Parameters
-    ----------
-    cleaning : RowMap
-    function : callable
-        From cleaned rows and labels to one number for each row.
-    edges : ndarray
-        In ascending order; the first cell and the last one are open.
-
-    Examples
-    --------
-    >>> from dpadapt.privacy import Cleaning
-    >>> query = CellShares(Cleaning(9.0), lambda X, y: X[:, 0], np.array([0.0, 1.0]))
-    >>> query.block(np.array([[-5.0], [0.5], [0.7]]), None), round(query.sensitivity(10), 6)
-    (array([1., 2., 0.]), 0.141421)
-    """
-
-    cleaning: RowMap
-    function: Function
-    edges: Array
-    label: str = "shares of cells"
-
-    @property
-    def magnitude(self) -> float:
-        """1."""
-        return 1.0
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """One number for each cell."""
-        return (len(self.edges) + 1,)
-
-    def block(self, X: Array, y: Array | None) -> Array:
-        """Number of rows in each cell."""
-        places = np.searchsorted(self.edges, _finite(self.function(X, _labels(X, y))))
-        return np.bincount(places, minlength=len(self.edges) + 1).astype(np.float64)
-
-    def sensitivity(self, n_rows: int) -> float:
-        """sqrt(2) / n."""
-        return math.sqrt(2) / n_rows
 
 
 def shrunk(vectors: Array, length: float) -> Array:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from dpadapt.privacy import Cleaning
+from dpadapt.reweighting.residual_size import ordinary, residuals_tell
 
 from .curves import Leaves, affordable, curve_waves, first_trees, worth
 from .experts import Fourier, Linear, Sum, Waves
@@ -23,6 +24,7 @@ OCTAVES = (-3.0, 4.0)
 
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 _LEAST_ERROR = 1e-3  # in units of the labels' spread
+_SMALL = 0.02  # smaller errors than that, in the same units, do not tell: no cell reaches so far
 _LEAST_CURVES = 4
 _PER_WAVE, _PER_LEAF = 20.0, 40.0  # of n mu
 LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the looks at the level, in mean errors
@@ -40,6 +42,8 @@ class RegressionFacts:
     y : ndarray of shape (m,)
     scores, easy : ndarray of shape (m, K)
         Under the folds that rehearse a shift, and under shuffled ones.
+    size : float, default=1
+        How many times as large private errors are, where public ones do not tell and a look does.
 
     Examples
     --------
@@ -55,6 +59,7 @@ class RegressionFacts:
     y: Array
     scores: Array
     easy: Array
+    size: float = 1.0
 
     @cached_property
     def label(self) -> float:
@@ -77,18 +82,31 @@ class RegressionFacts:
         return np.asarray(self.y - self.scores @ self.model.weights)
 
     @cached_property
+    def tells(self) -> bool:
+        """Whether private errors are about as large as public ones."""
+        easy = self.y - self.easy @ self.model.weights
+        return residuals_tell(easy, self.y, small=_SMALL)
+
+    @cached_property
+    def planned(self) -> Array:
+        """Errors to plan with, in units of which all releases are: ordinary if they do not tell."""
+        if self.tells:
+            return self.residuals
+        return self.size * ordinary(self.residuals, self._least)
+
+    @cached_property
     def _least(self) -> float:
         return _LEAST_ERROR * (float(self.y.std()) or 1.0)
 
     @cached_property
     def rms(self) -> float:
         """Root mean square error."""
-        return max(float(np.sqrt(np.mean(self.residuals**2))), self._least)
+        return max(float(np.sqrt(np.mean(self.planned**2))), self.size * self._least)
 
     @cached_property
     def mad(self) -> float:
         """Mean absolute error."""
-        return max(float(np.abs(self.residuals).mean()), self._least)
+        return max(float(np.abs(self.planned).mean()), self.size * self._least)
 
     def octaves(self, residuals: Array) -> Array:
         """Logarithms of errors, before they are cut."""
@@ -97,18 +115,20 @@ class RegressionFacts:
     @cached_property
     def mean_octave(self) -> float:
         """What the mean logarithm is if private errors are like public ones."""
-        return float(np.clip(self.octaves(self.residuals), *OCTAVES).mean())
+        return float(np.clip(self.octaves(self.planned), *OCTAVES).mean())
 
     @cached_property
     def optimism(self) -> float:
         """Half way, in octaves, to the mean error under shuffled folds."""
+        if not self.tells:
+            return 0.0
         easy = float(np.abs(self.y - self.easy @ self.model.weights).mean())
         return 0.5 * float(np.log2(min(1.0, max(easy, self._least) / self.mad)))
 
     @cached_property
     def shapes(self) -> ErrorShapes:
         """What a histogram of private errors would be, for any move and size."""
-        return ErrorShapes.of(self.residuals / self.mad, optimism=self.optimism)
+        return ErrorShapes.of(self.planned / self.mad, optimism=self.optimism)
 
     # the descent
 
@@ -145,12 +165,12 @@ class RegressionFacts:
     @cached_property
     def curvature(self) -> float:
         """Part of the curvature that a clip at the mean error leaves."""
-        return max(float(np.mean(np.abs(self.residuals) < self.mad)), 0.05)
+        return max(float(np.mean(np.abs(self.planned) < self.mad)), 0.05)
 
     @cached_property
     def missed(self) -> dict[float, float]:
         """What a mean of errors clipped at k mean errors misses, in mean errors, by k."""
-        residuals, mad = self.residuals, self.mad
+        residuals, mad = self.planned, self.mad
         middle = float(np.median(residuals))
         for _ in range(30):  # Huber's centre: where a descent with this clip ends
             inside = max(float(np.mean(np.abs(residuals - middle) < mad)), 0.05)

@@ -12,6 +12,7 @@ from .trees import Array
 
 __all__ = ["NoHarm", "Outlook", "check_level"]
 
+_HARDLY = 0.01  # of the error: a smaller gain is none that anybody sees
 _PLACES = np.linspace(0.0, 1.0, 401)
 _LEAST_LEVEL, _MOST_LEVEL = 0.01, 0.99
 
@@ -46,10 +47,26 @@ is what the step would cost on average.
     gain: float
     noise: float
 
+    @property
+    def result(self) -> str:
+        """What became of the public model, in a sentence."""
+        part = self.gain / self.error
+        if part < _HARDLY:
+            return (
+                f"Kept the public model, or nearly so: the moves that are left are expected to "
+                f"take less than {_HARDLY:.0%} off its mean square error."
+            )
+        return (
+            f"Moved away from the public model: expected to take {part:.0%} off its mean square "
+            "error on private rows."
+        )
+
     def __str__(self) -> str:
+        part = self.gain / self.error
+        told = f"less than {_HARDLY:.0%}" if 0 < part < _HARDLY else f"{part:.0%}"
         return (
             f"The move from the public model is expected to take {self.gain:.2g} off a mean square "
-            f"error of about {self.error:.2g} ({self.gain / self.error:.0%}). The noise in what "
+            f"error of about {self.error:.2g} ({told}). The noise in what "
             f"was kept has a mean square of {self.noise:.2g} ({self.noise / self.error:.1%}): had "
             "there been no shift, that is what the step would cost on average."
         )

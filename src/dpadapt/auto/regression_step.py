@@ -3,6 +3,9 @@ r"""The private step of regression: from the public model, as far as the known n
 All releases come out of one Gaussian purse (``GaussianPurse``). With r the
 error of the start and z the whitened features:
 
+ 0. size: only where public errors say nothing about private ones (almost none, no less than the
+    spread of the labels, or all of it in a few giants): how large those are. 1 to 25 %, and what
+    follows is in units of it.
  1. errors: histogram of r. Whatever the shift is, it tells where errors are and how large: the
     clip R. mean: mean of r, cut around there. Half of the prior is on "the level did not move".
  2. stack: how r follows the way from the public weights of the experts to equal ones, and how long
@@ -22,16 +25,18 @@ error of the start and z the whitened features:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from dpadapt.privacy import Session
 from dpadapt.privacy.statistics import Prepared
+from dpadapt.reweighting.queries import CellShares
+from dpadapt.reweighting.residual_size import SizeLook, look_share
 
 from .descent import Looks
 from .path_features import PathFeatures, Whitening, differences
-from .queries import CellShares, MeanNumber, MeanVector
+from .queries import MeanNumber, MeanVector
 from .regression_errors import CELLS
 from .regression_facts import LEVEL_CLIPS, OCTAVES, RegressionFacts
 from .regression_look_back import LookBack
@@ -106,6 +111,7 @@ def adapt_numbers(facts: RegressionFacts, session: Session) -> Step:
     (['errors', 'mean'], 1.0)
     """
     step = _Step(facts, Looks.open(session))
+    step.find_size()
     step.see_errors()
     step.find_mean()
     step.turn_stack()
@@ -129,7 +135,9 @@ class _Step:
         self.turn = 1 / self.experts - facts.model.weights
         self.turn_square = float(np.mean((facts.scores @ self.turn) ** 2))
         self.shares = _shares(
-            looks.precision, turns=self.turn_square > (_LEAST_TURN * facts.mad) ** 2
+            looks.precision,
+            turns=self.turn_square > (_LEAST_TURN * facts.mad) ** 2,
+            tells=facts.tells,
         )
         self.features = facts.features(looks.precision)
         self.public = self.features(facts.rows, facts.scores)
@@ -142,11 +150,12 @@ class _Step:
         """Private rows as scores of the experts and whitened features, beside their labels."""
         model, width = self.facts.model, len(self.white.mean)
         center = np.asarray(self.cleaning.center)
+        white, features = self.white, self.features
 
         def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
             rows = model.rows(X + center)
             scores = model.scores(rows)[:, :, 0]
-            return np.hstack([scores, self.white(self.features(rows, scores))]), y
+            return np.hstack([scores, white(features(rows, scores))]), y
 
         return Prepared(self.cleaning, prepare, self.experts + width)
 
@@ -155,6 +164,15 @@ class _Step:
         scores = X[:, : self.experts]
         moved = differences(scores, self.facts.label) @ self.on_scores
         return np.asarray(y - scores @ self.facts.model.weights - moved - self.constant)
+
+    def find_size(self) -> None:
+        """0. How large private errors are, if public ones do not tell."""
+        if "size" not in self.shares:
+            return
+        look = SizeLook(self.rows, self.residuals, self.facts.planned)
+        size = look.size(self.looks.at(look.query, self.shares["size"])[0])
+        self.facts = replace(self.facts, size=size)
+        self.tell("size", f"public errors do not tell, private ones look {size:.2g} times as large")
 
     def see_errors(self) -> None:
         """1. Where private errors are, and how large."""
@@ -275,6 +293,7 @@ class _Step:
             "descent",
             f"{found.steps} noisy steps to new weights of the columns{also}; by its length alone "
             f"{found.share:.0%} of that move is more than noise",
+            found.steps,
         )
 
     def look_back(self) -> None:
@@ -333,30 +352,35 @@ class _Step:
             inner = self.part * self.walked.slopes / self.length
             on_features = self.white.matrix @ inner
             constant += self.level - float(self.white.mean @ on_features + self.centre @ inner)
-        times = self.clip / self.facts.mad
+        times = self.clip / self.facts.mad * self.facts.size
         error = max(self.before, self.gain)  # nothing takes off more than there is
         no_harm = NoHarm(error, self.gain, self.noise)
         correction = Correction(constant, self.on_scores, self.features, on_features)
         told = (*(each.sentence() for each in self.releases), str(no_harm))
         return Step(correction, tuple(self.releases), no_harm, told, times)
 
-    def tell(self, name: str, said: str) -> None:
-        self.releases.append(Release(name, self.shares[name], said))
+    def tell(self, name: str, said: str, times: int = 1) -> None:
+        self.releases.append(Release(name, self.shares[name], said, times))
 
     def _keep(self, gain: float, noise: float) -> None:
         self.gain, self.noise = self.gain + float(gain), self.noise + float(noise)
 
 
-def _shares(precision: float, *, turns: bool) -> dict[str, float]:
+def _shares(precision: float, *, turns: bool, tells: bool = True) -> dict[str, float]:
     """Parts of the budget: the first looks are dear where n mu is small, and pay most there.
 
     Where the public weights are equal already, or there is one expert, there is no look at them.
+    Where public errors tell how large private ones are, there is no look at that.
     """
+    size = 0.0 if tells else look_share(precision)
+    precision *= math.sqrt(1 - size)
     first = max((_FIRST / precision) ** 2, _LEAST_FIRST)
     first = 1.0 if first > _MOST_FIRST else first
     parts = {name: first * part for name, part in _LOOKS.items() if turns or name != "stack"}
     if first < 1:
         parts |= {name: (1 - first) * part for name, part in _PATH.items()}
+    if size:
+        parts = {"size": size} | {name: (1 - size) * part for name, part in parts.items()}
     return {
         **parts,
         "mean": 1 - math.fsum(share for name, share in parts.items() if name != "mean"),

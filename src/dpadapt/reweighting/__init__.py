@@ -2,6 +2,7 @@
 
 from .certificate import anchored_bound, printed_bound
 from .classification_solvers import GeneralGradient, ProfiledLogistic
+from .general_adaptation import GeneralAdaptation
 from .known_noise_solver import KnownNoise
 from .labelled_discrepancy import difference_of_convex
 from .objective import HuberLoss, SquaredLoss
@@ -25,6 +26,7 @@ from .theorems import (
 __all__ = [
     "ConvexGradient",
     "ConvexSetting",
+    "GeneralAdaptation",
     "GeneralGradient",
     "GeneralRegression",
     "HuberLoss",

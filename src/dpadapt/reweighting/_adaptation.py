@@ -67,7 +67,8 @@ class PrivateSteps:
 
     def mechanisms(self, session: Session, width: int) -> dict[str, Gaussian]:
         """Course T gradients, for ``width`` coefficients."""
-        n, T, claims = session.n_rows, self.steps, self.claims
+        n, T, claims = session.n_given, self.steps, self.claims
+        session.sensitivity(Rows(Cleaning(radius=1.0)))  # refuses too many before the charge
         if self.printed is None:
             share = math.sqrt((1 - DISCREPANCY_SHARE) / T)
             together = Gaussian("gradients", claims.together_sensitivity, width + n, T, share)
@@ -165,11 +166,11 @@ def public_weights(u: Array, m: int, alpha: float) -> Array:
     return 1 / u[:m] if alpha > 0 else np.zeros(m)
 
 
-def whole_sample(session: Session) -> int:
-    """Number of private rows; refuses a session that is split, whose parts have fewer."""
+def whole_sample(session: Session) -> tuple[int, float]:
+    """Number of private rows, and how many for each that has a label; refuses a split session."""
     if session.size("holdout"):
         raise ValueError("session must not be split: the sensitivity is that of all its rows.")
-    return session.n_rows
+    return session.n_given, session.n_given / session.n_rows
 
 
 def check_public(algorithm: Any) -> None:

@@ -79,6 +79,8 @@ class RegressionProblem(Problem):
     radius, norm_bound : float, optional
         For the paper's solvers, and for the certificate.
     certificate : bool
+    people : int, optional
+        Independent draws that the private rows are, for the certificate.
     seed : int, optional
         Of the draws of random stopping, which are otherwise the operating system's.
     """
@@ -87,6 +89,7 @@ class RegressionProblem(Problem):
     radius: float | None = None
     norm_bound: float | None = None
     certificate: bool = False
+    people: int | None = None
     seed: int | None = None
 
     @cached_property
@@ -183,10 +186,10 @@ class Certification:
             return cls()
         sample, bound = problem.paper, problem.coefficient_bound
         target = LabelledDiscrepancy(sample.rows, sample.labels, bound, sample.cleaning)
-        certifier = Certifier(target, alpha)
+        certifier = Certifier(target, alpha, problem.people)
         spent = sum(each.count * each.weight**2 for each in mechanisms.values()) or 1.0
         odds = _CERTIFICATE_SHARE / (1 - _CERTIFICATE_SHARE)
-        weight = math.sqrt(spent * odds / (2 if alpha > 0 else 1))
+        weight = math.sqrt(spent * odds / (3 if alpha > 0 else 2))
         return cls(certifier, certifier.mechanisms(session, weight=weight))
 
     def release(

@@ -67,7 +67,7 @@ def _moved(course: Course | MomentCourse, share: float) -> tuple[Fact, ...]:
     found = (
         kept,
         Fact(
-            "horizon", number(course.horizon), "how far to go: longer learns more, and more noise"
+            "how far to go", number(course.horizon), "farther learns more, and takes in more noise"
         ),
         Fact("steps", number(course.steps), "noisy gradients that were released"),
         Fact("clip", number(course.clip), "bound on the length of one row's gradient; public"),

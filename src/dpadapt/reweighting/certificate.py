@@ -11,19 +11,26 @@ Let p give each of m public rows :math:`\alpha / m` and each of n private rows
    + \underbrace{B (\|q\|_2 + t) \sqrt{\log(1/\eta) / 2}
    + q_{pub} B \sqrt{(1/m + 1/n) \log(1/\eta) / 2}}_{\text{deviation}} + \text{noise}.
 
-**Assumptions.** Public and private rows are independent draws from their populations, as cleaned
-(no longer than r); :math:`\Lambda`, r and :math:`\alpha` were fixed before looking at private data.
+**Assumptions.** Private rows are independent draws from their population, as cleaned: no longer
+than r, labels clamped to the range that the user states. Where people have several rows, n is the
+number of people, who are the draws. :math:`\Lambda`, r and :math:`\alpha` were fixed before looking
+at private data. Public rows are as they are: :math:`\Lambda`, r and the units come from them.
 
-**Proof.** 1. *At p*, which is fixed: by symmetrisation and McDiarmid, with probability
-:math:`1 - \eta` for all h, :math:`\alpha L(D_{pub}, h) + (1 - \alpha) L(D_{priv}, h) \le
-\sum p_i \ell_i + 2 R_p + B \|p\|_2 \sqrt{\log(1/\eta) / 2}`, and :math:`L(D_{priv}, h)` exceeds
-the left-hand side by :math:`\alpha\, dis` at most. 2. *From p to q.* The losses are in [0, B]:
-:math:`\sum p \ell \le \sum q \ell + B t`, :math:`\alpha\, dis \le q_{pub}\, dis + B t`,
-:math:`2 R_p \le 2 R_q + B t` (centre the losses), :math:`\|p\|_2 \le \|q\|_2 + t`.
-3. *Complexity.* By contraction, :math:`R_q \le (G / r) \Lambda \sqrt{\sum q_i^2 |x_i|^2}`.
-4. *Discrepancy.* dis, a supremum of means, is at most the mean of :math:`\hat d` (Jensen), from
-which :math:`\hat d` strays by :math:`B \sqrt{(1/m + 1/n) \log(1/\eta) / 2}` (McDiarmid).
-5. *Noise.* What was released with noise of scale s lies above the truth minus s times the quantile.
+**Proof**, given the public rows; L(S) is their mean loss, L(T) that of the private rows.
+1. *At p*, which is fixed. :math:`L(D_{priv}, h) = \alpha L(S, h) + \alpha [L(D_{priv}, h) -
+L(S, h)] + (1 - \alpha) L(D_{priv}, h)`. By symmetrisation and McDiarmid over T, with probability
+:math:`1 - \eta` for all h, :math:`L(D_{priv}, h) \le L(T, h) + 2 R_n + B \sqrt{\log(1/\eta) / 2n}`.
+The bracket is at most :math:`dis = \sup_h |L(D_{priv}, h) - L(S, h)|`, a supremum of means, so at
+most the mean of :math:`\hat d` (Jensen), which :math:`\hat d` falls short of by more than
+:math:`B \sqrt{\log(1/\eta) / 2n}` with probability :math:`\eta` at most (McDiarmid).
+2. *Complexity.* By contraction :math:`R_n \le G \Lambda / \sqrt n`, and :math:`2 R_n \le B`.
+3. *From p to q.* The losses are in [0, B], so is :math:`\hat d`: :math:`\sum p \ell \le
+\sum q \ell + B t`, :math:`\alpha \hat d \le q_{pub} \hat d + B t`. With w = the private part of
+the sum of q, :math:`2 (1 - \alpha) R_n \le 2 w G \Lambda / \sqrt n + B t`, and
+:math:`w / \sqrt n \le \|q\|_2`. The deviations, :math:`(1 - \alpha) + \alpha \le w + q_{pub} + t`
+times :math:`B \sqrt{\log(1/\eta) / 2n}`, are within those above, which have room for a
+public sample that is a draw as well.
+4. *Noise.* What was released with noise of scale s lies above the truth minus s times the quantile.
 The events that fail with probability :math:`\eta` each are two, and one for each noisy number:
 :math:`\eta` is beta over their count.
 
@@ -43,7 +50,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -51,9 +58,10 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
-from dpadapt._certificate import NoisyNumber, SummedBound
+from dpadapt._certificate import NoisyNumber, SummedBound, cut_rows
 from dpadapt.privacy import Mechanism, Session
 from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.mechanisms.counted import LabelledRows
 
 from .labelled_discrepancy import row_length
 from .objective import SquaredLoss
@@ -68,6 +76,8 @@ __all__ = [
 ]
 
 Array = npt.NDArray[np.float64]
+_COUNTED = LabelledRows()
+_COUNT_FAILS = 0.02  # of the chance of failure, for the count of rows with a label
 _ROUNDING = 1e-9  # how far coefficients may miss their ball
 
 _MEANINGS = {
@@ -92,13 +102,16 @@ class ReweightingCertificate(SummedBound):
         Probability with which the bound holds, over the samples and the noise.
     ceiling : float
         B, the largest loss that the stated bounds allow at all.
+    conditions : tuple of str
+        What it rests on, in words: the range of labels that was stated, and where rows are cut.
 
     Examples
     --------
-    >>> parts = (0.1, 0.02, 0.01, 0.2, 0.0, 0.07)
-    >>> certificate = ReweightingCertificate(*parts, confidence=0.95, ceiling=4.0)
+    >>> parts, rests = (0.1, 0.02, 0.01, 0.2, 0.0, 0.07), ("labels lie between 0 and 1",)
+    >>> certificate = ReweightingCertificate(*parts, 0.95, ceiling=4.0, conditions=rests)
     >>> print(certificate)
-    With 95% confidence, the expected squared error in the private population is at most 0.4.
+    With 95% confidence, the expected squared error in the private population, of which the \
+private rows are a random sample, is at most 0.4, if (1) labels lie between 0 and 1.
       weighted loss   0.1  squared error on public and private rows, with their weights
       discrepancy    0.02  how much more a model may lose on private rows than on public ones
       noise          0.01  what the privacy noise may hide of these two
@@ -117,6 +130,7 @@ class ReweightingCertificate(SummedBound):
     deviation: float
     confidence: float
     ceiling: float
+    conditions: tuple[str, ...]
 
 
 def anchored_bound(
@@ -129,6 +143,7 @@ def anchored_bound(
     n_rows: int,
     length: float,
     norm_bound: float,
+    label_range: tuple[float, float] = (-1.0, 1.0),
     private_weight: float | None = None,
     confidence: float = 0.95,
 ) -> ReweightingCertificate:
@@ -137,7 +152,7 @@ def anchored_bound(
     Parameters
     ----------
     public_losses : array-like of shape (m,)
-        Squared errors of the model on the public rows.
+        Squared errors of the model on the public rows, labels in [-1, 1].
     weights : array-like of shape (m,)
         Public part of q, not negative.
     private_loss, discrepancy : (value, scale)
@@ -145,11 +160,14 @@ def anchored_bound(
     alpha : float
         Fixed beforehand.
     n_rows : int
-        n.
+        n; the number of people where they have several rows.
     length : float
         r, bound on a cleaned row with its intercept.
     norm_bound : float
         :math:`\Lambda`.
+    label_range : (float, float), default=(-1, 1)
+        What private labels lie in, as stated, before it was mapped to [-1, 1]: the bound is in its
+        units.
     private_weight : float, optional
         Sum of the private part of q, the same for every row; None for :math:`1 - \alpha`.
     confidence : float, default=0.95
@@ -172,15 +190,25 @@ def anchored_bound(
     eta = beta / (2 + sum(scale > 0 for scale in scaled))
     chance = math.sqrt(math.log(1 / eta) / 2)
     shared = 1 / len(np.asarray(weights)) + 1 / n_rows
+    low, high = label_range
+    unit = (high / 2 - low / 2) ** 2  # of a squared error
     return ReweightingCertificate(
-        weighted_loss=parts.public_loss + parts.private * private_loss[0],
-        discrepancy=parts.public * discrepancy[0],
-        noise=-float(ndtri(eta)) * math.fsum(scaled),
-        complexity=2 * G * norm_bound * parts.norm,
-        distance=3 * B * parts.distance,
-        deviation=B * chance * (parts.norm + parts.distance + parts.public * math.sqrt(shared)),
+        weighted_loss=unit * (parts.public_loss + parts.private * private_loss[0]),
+        discrepancy=unit * parts.public * discrepancy[0],
+        noise=unit * -float(ndtri(eta)) * math.fsum(scaled),
+        complexity=unit * 2 * G * norm_bound * parts.norm,
+        distance=unit * 3 * B * parts.distance,
+        deviation=unit
+        * B
+        * chance
+        * (parts.norm + parts.distance + parts.public * math.sqrt(shared)),
         confidence=float(confidence),
-        ceiling=B,
+        ceiling=unit * B,
+        conditions=(
+            f"private labels lie between {low:.6g} and {high:.6g}, as you stated (others were "
+            "clamped)",
+            cut_rows(length),
+        ),
     )
 
 
@@ -237,6 +265,8 @@ class Certifier:
         The public sample, :math:`\Lambda`, and how private rows are cleaned.
     alpha : float
         Fixed beforehand.
+    people : int, optional
+        How many independent draws the private rows are; by default as many as rows.
 
     Examples
     --------
@@ -253,15 +283,25 @@ class Certifier:
 
     target: LabelledDiscrepancy
     alpha: float
+    people: int | None = None
 
     def mechanisms(self, session: Session, *, weight: float = 1.0) -> dict[str, Mechanism]:
-        """Course the private loss of a model, and the discrepancy if it has any weight."""
+        """Course the private loss of a model, the rows that have a label, and the discrepancy."""
         hidden = self.target.hide(session)  # moves as far as a loss does
         loss = Gaussian("private loss", hidden.sensitivity, weight=weight)
-        if self.alpha == 0:
-            return {"certified_loss": loss}
-        discrepancy = self.target.mechanism(session, hidden, weight=weight)
-        return {"certified_loss": loss, "certified_discrepancy": discrepancy}
+        size = session.sensitivity(_COUNTED)
+        count = Gaussian("rows of the certificate", size, weight=weight, divided=False)
+        planned: dict[str, Mechanism] = {"certified_loss": loss, "certified_rows": count}
+        if self.alpha > 0:
+            found = self.target.mechanism(session, hidden, weight=weight)
+            planned["certified_discrepancy"] = found
+        return planned
+
+    def _rows(self, session: Session, grants: Any, rare: float) -> tuple[float, float]:
+        """Rows that have a label, at least and at most, but for a rare chance."""
+        found = float(session.release(grants.certified_rows, session.hide(_COUNTED)))
+        reach = -float(ndtri(rare / 2)) * grants.certified_rows.scale
+        return max(1.0, min(found - reach, session.n_given)), min(found + reach, session.n_given)
 
     def release(
         self,
@@ -288,24 +328,32 @@ class Certifier:
                 f"coefficients must be {X.shape[1]} numbers of norm {reach:.6g} at most."
             )
         moment, B = session.hide(self.target.query), self.target.loss_bound
+        rare = _COUNT_FAILS * (1 - validate.fraction("confidence", confidence))
+        least, most = self._rows(session, grants, rare)
+        # what was divided by n_rows is at most so many times that, over those that have a label
+        fewer = max(1.0, session.n_rows / least)
+        part = least / session.n_given  # of the people too, at least: all have as many places
+        off = max(fewer, most / session.n_rows) - 1
         hidden = hidden_loss(session, moment, w, reach, B)
         loss = float(session.release(grants.certified_loss, hidden))
         distance = NoisyNumber(0.0, 0.0)
         if self.alpha > 0:
             grant = grants.certified_discrepancy
             found = self.target.release(session, grant, self.target.hide(session))
-            distance = NoisyNumber(found, grant.scale)
-        return anchored_bound(
+            distance = NoisyNumber(found + off * B, grant.scale)
+        bound = anchored_bound(
             (X @ w - y) ** 2,
             np.full(len(X), self.alpha / len(X)) if weights is None else weights,
-            NoisyNumber(min(max(loss, 0.0), B), grants.certified_loss.scale),
+            NoisyNumber(min(max(fewer * loss, 0.0), B), fewer * grants.certified_loss.scale),
             distance,
             alpha=self.alpha,
-            n_rows=session.n_rows,
+            n_rows=max(1, math.floor((self.people or session.n_given) * part)),
             length=row_length(self.target.cleaning),
             norm_bound=reach,
-            confidence=confidence,
+            label_range=self.target.cleaning.label_range or (-1.0, 1.0),
+            confidence=confidence + rare,
         )
+        return replace(bound, confidence=confidence)
 
 
 class _Parts(NamedTuple):

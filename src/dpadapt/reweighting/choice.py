@@ -25,7 +25,6 @@ from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.mechanisms import (
     CandidateLosses,
     Gaussian,
-    SymmetricGaussian,
     best_of_random_runs,
     hide_losses,
     holdout_choice,
@@ -155,14 +154,15 @@ def choose_on_holdout(
     if loss_bound is None:
         loss_bound = public_loss_bound(solver.X, solver.y, model.start / model.row_unit)
     session.split(validate.fraction("holdout", holdout))
-    hidden = solver.hide(session, cleaning, "train")
     grants = session.plan(
-        moment=SymmetricGaussian.of(hidden),
+        **solver.mechanisms(session, cleaning, "train"),
         best=holdout_choice(session, loss_bound, label="choice of alpha and kappa"),
     )
-    moment = solver.release(session, grants.moment, hidden)
-    answers = np.array([_solve(solver, moment, each) for each in candidates])
-    losses = CandidateLosses(_squares(answers), len(candidates), loss_bound, cleaning)
+    sized = solver.sized(session, grants, cleaning, "train")
+    moment = sized.release(session, grants.moment, cleaning, "train")
+    answers = np.array([_solve(sized, moment, each) for each in candidates])
+    squares = _squares(answers, sized.size)
+    losses = CandidateLosses(squares, len(candidates), loss_bound, cleaning)
     best = session.release(grants.best, hide_losses(session, losses, "holdout"))
     return Choice(candidates[best], best, answers[best])
 
@@ -295,20 +295,21 @@ def choose_by_random_stopping(
     draw = SystemRandom() if random_state is None else Random(random_state)
     rows = first.prepared(cleaning)
 
-    def losses(w: Array) -> CandidateLosses:
+    def losses(w: Array, size: float = 1.0) -> CandidateLosses:
         label = "mean loss of a run"
-        return CandidateLosses(_squares(w[None, :]), 1, loss_bound, cleaning, label=label)
+        return CandidateLosses(_squares(w[None, :], size), 1, loss_bound, cleaning, label=label)
 
     weight = math.sqrt(first.steps * _SCORE_SHARE / (1 - _SCORE_SHARE))
     score = Gaussian.of(session.hide(losses(first.start)), weight=weight)
 
     def run(grants: Any) -> tuple[float, tuple[int, Array]]:
         index = draw.randrange(len(solvers))
-        w = solvers[index].release(session, grants, rows)
-        loss = session.release(grants.score, session.hide(losses(w)))
+        solver = solvers[index].sized(session, grants, rows)
+        w = solver.descend(session, grants, rows)
+        loss = session.release(grants.score, session.hide(losses(w, solver.size)))
         return float(loss[0]), (index, w)
 
-    released = {**first.mechanisms(session, rows), "score": score}
+    released: dict[str, Any] = {**first.mechanisms(session, rows), "score": score}
     chosen: tuple[int, Array] = best_of_random_runs(session, released, run, mean_runs=mean_runs)
     return chosen
 
@@ -338,12 +339,12 @@ def _solve(solver: MomentRegression, moment: ReleasedMoment, candidate: Candidat
     )
 
 
-def _squares(answers: Array) -> Callable[[Array, Array | None], Array]:
+def _squares(answers: Array, size: float = 1.0) -> Callable[[Array, Array | None], Array]:
     """Squared losses of each of several coefficient vectors, one column for each."""
 
     def losses(X: Array, y: Array | None) -> Array:
         if y is None:
             return np.zeros((len(X), len(answers)))
-        return np.asarray((X @ answers.T - y[:, None]) ** 2)
+        return np.asarray(((X @ answers.T - y[:, None]) / size) ** 2)
 
     return losses

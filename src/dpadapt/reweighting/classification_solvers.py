@@ -37,15 +37,15 @@ class GeneralGradient(Strategy):
         By default the theorem's, 1000 at most; of a network 100.
     norm_bound : float, optional
         The paper's Lambda, bound on the coefficients in standardised features. By default twice
-        the norm of the public model. A network has none.
+        the norm of the public model. Refused for a network.
     calibration : {"tight", "paper"}, default="tight"
         Noise calibrated to what was asked, from the public model; or the printed constants, from
         zero. The guarantee tells what they truly give.
     strengths : (float, float, float), default=(0, 0, 0)
-        The paper's lambda_1, lambda_2, lambda_inf. Not of a network.
+        The paper's lambda_1, lambda_2, lambda_inf. Refused for a network.
     candidates : int, default=0
         Public models over which the discrepancy is taken and released, for the offset of public
-        losses: fits to that many parts of the public rows. 0 has no offset. Not of a network.
+        losses: fits to that many parts of the public rows. 0 has no offset. Refused for a network.
 
     Examples
     --------
@@ -119,6 +119,18 @@ class GeneralGradient(Strategy):
         """Arguments of a network's adaptation."""
         facts = {"alpha": self.alpha, "steps": self.steps, "calibration": self.calibration}
         return {"solver": "gradient", **facts}
+
+
+def check_network(solver: Any) -> None:
+    """Refuse options of a linear model: a network has no ball, no weights and no discrepancy."""
+    if getattr(solver, "norm_bound", None) is not None:
+        raise ValueError("norm_bound: a network has none; leave it None.")
+    if any(getattr(solver, "strengths", ())):
+        raise ValueError(
+            "strengths: the weights of a network's rows stay where they start; leave them 0."
+        )
+    if getattr(solver, "candidates", 0):
+        raise ValueError("candidates: for a network no discrepancy is released; leave it 0.")
 
 
 @dataclass(frozen=True)

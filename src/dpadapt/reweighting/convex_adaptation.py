@@ -154,7 +154,7 @@ class ConvexAdaptation:
             steps = self._steps(session, cleaning)
             private = steps.noisy(session, grants, cleaning, self.X.shape[1])
             noise = steps.noise(grants)
-        return self._run(private, discrepancy, length=length, n=session.n_rows, noise=noise)
+        return self._run(private, discrepancy, length=length, n=session.n_given, noise=noise)
 
     def minimise(self, X_private: npt.ArrayLike, y_private: npt.ArrayLike) -> Adapted:
         """CnvxAdap: the same without noise, for rows that may be looked at."""
@@ -189,13 +189,15 @@ class ConvexAdaptation:
 
     def _steps(self, session: Session, cleaning: Cleaning) -> PrivateSteps:
         """The private part of the loop; half of the printed epsilon pays for the discrepancy."""
+        n, times = whole_sample(session)
         claims = StepClaims.of(
             SquaredLoss(),
             row_length(cleaning),
             self.norm_bound,
             alpha=self.alpha,
-            n=whole_sample(session),
+            n=n,
             width=self.X.shape[1],
+            times=times,
         )
         left = session.epsilon / (2 if self.alpha > 0 else 1)
         return PrivateSteps(claims, self.steps, left if self.calibration == "paper" else None)

@@ -160,12 +160,12 @@ class GeneralAdaptation:
 
     def mechanisms(self, session: Session, cleaning: Cleaning) -> dict[str, Mechanism]:
         """Course the discrepancy (if there are candidates), then the gradients."""
-        n, B = whole_sample(session), self._bound(self._length(cleaning))
+        (n, times), B = whole_sample(session), self._bound(self._length(cleaning))
         planned: dict[str, Mechanism] = {}
         if self._offset:
-            facts = "discrepancy over candidates", candidate_sensitivity(B, n)
+            facts = "discrepancy over candidates", times * candidate_sensitivity(B, n)
             planned["discrepancy"] = (
-                Laplace(*facts, printed=B / n)
+                Laplace(*facts, printed=times * B / n)
                 if self.calibration == "paper"
                 else Gaussian(*facts, weight=math.sqrt(DISCREPANCY_SHARE))
             )
@@ -189,7 +189,7 @@ class GeneralAdaptation:
         private = None
         if self.alpha < 1:
             private = steps.noisy(session, grants, cleaning, self.X.shape[1])
-        T, n = steps.steps, session.n_rows
+        T, n = steps.steps, session.n_given
         return self._run(private, discrepancy, length=length, n=n, steps=T)
 
     def minimise(self, X_private: npt.ArrayLike, codes_private: npt.ArrayLike) -> Adapted:
@@ -218,16 +218,23 @@ class GeneralAdaptation:
         .. math:: T = \frac{\sqrt{\tilde\beta M}\, \epsilon\, n^{3/2}}
            {(1 - \alpha) \sqrt{\log(2/\delta)} \sqrt{40 G^2 d n + (1 - \alpha)^2 B^2}}
 
-        with M = :math:`2B + \lambda_1 + \lambda_2 (\alpha / \sqrt m + (1 - \alpha) / \sqrt n) +
-        \lambda_\infty \max p` the range of J.
+        with M the range of J (:meth:`objective_range`). What it brings: :func:`.theorem_4`.
         """
-        m, rest, (l1, l2, l3) = len(self.X), 1 - self.alpha, self.strengths
+        rest, M = 1 - self.alpha, self.objective_range(length, n)
         G, B = self.loss.lipschitz(length, self.norm_bound), self._bound(length)
-        spread = l2 * (self.alpha / math.sqrt(m) + rest / math.sqrt(n))
-        M = 2 * B + l1 + spread + l3 * max(self.alpha / m, rest / n)
         noise = math.sqrt(math.log(2 / delta) * (40 * G**2 * self.width * n + (rest * B) ** 2))
         size = math.sqrt(self.smoothness(length, n) * M) * epsilon * n**1.5 / (rest * noise)
         return max(1, math.ceil(size))
+
+    def objective_range(self, length: float, n: int) -> float:
+        r"""M: how far values of J can be apart.
+
+        :math:`2B + \lambda_1 + \lambda_2 (\alpha / \sqrt m + (1 - \alpha) / \sqrt n) +
+        \lambda_\infty \max p`: losses and offset are at most B, and u at least 1/p.
+        """
+        m, rest, (l1, l2, l3) = len(self.X), 1 - self.alpha, self.strengths
+        spread = l2 * (self.alpha / math.sqrt(m) + rest / math.sqrt(n))
+        return 2 * self._bound(length) + l1 + spread + l3 * max(self.alpha / m, rest / n)
 
     @property
     def _offset(self) -> bool:
@@ -246,13 +253,15 @@ class GeneralAdaptation:
 
     def _steps(self, session: Session, cleaning: Cleaning) -> PrivateSteps:
         """The private part of the loop."""
+        n, times = whole_sample(session)
         claims = StepClaims.of(
             self.loss,
             self._length(cleaning),
             self.norm_bound,
             alpha=self.alpha,
-            n=whole_sample(session),
+            n=n,
             width=self.width,
+            times=times,
         )
         printed = self._epsilon(session) if self.calibration == "paper" else None
         return PrivateSteps(claims, self._count(session, cleaning), printed)

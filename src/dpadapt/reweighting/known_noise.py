@@ -13,6 +13,9 @@ In ten lines. Everything but the loop and the level is public.
  5. In regression with skew residuals (the course decides), release the mean residual with a wide
     clip of its own and add it, shrunken likewise: clipped gradients find the middle of the labels
     rather than their mean, and one number needs little of the budget.
+
+In regression, where public residuals do not tell how large private ones are, a look at their size
+comes first (:mod:`.residual_size`), and steps 2 to 5 are taken in units of it.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt._public_fits import fit_logistic, fit_ridge
-from dpadapt.privacy import Cleaning, Hidden, Mechanism, Session, shrink_factors
+from dpadapt.privacy import Cleaning, Hidden, Mechanism, RowMap, Session, shrink_factors
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
@@ -37,6 +40,7 @@ from .known_noise_course import Course, PublicProblem, averaged_descent, choose_
 from .known_noise_moments import MomentCourse, choose_moments, moment_query, solve_shift
 from .known_noise_whole import choose_class_course
 from .queries import Level, RowGradient
+from .residual_size import SizeLook
 
 __all__ = ["DescentResult", "DescentRun", "KnownNoiseDescent", "MomentRun"]
 
@@ -118,8 +122,11 @@ class KnownNoiseDescent:
         choose = choose_class_course if self.classes else choose_course
         return choose(self.problem, n_rows, gaussian_mu(epsilon, delta))
 
-    def prepared(self, cleaning: Cleaning, chosen: Course) -> Prepared:
-        """Private rows in the coordinates of the descent; see :class:`~.queries.RowGradient`."""
+    def prepared(self, cleaning: Cleaning, chosen: Course, size: float = 1.0) -> Prepared:
+        """Private rows in the coordinates of the descent; see :class:`~.queries.RowGradient`.
+
+        Residuals are in units of ``size``.
+        """
         geometry, model = chosen.geometry, self.model
         features, outputs = len(geometry.mean) + 1, model.shape[1]
         scores = 0 if outputs == 1 else outputs
@@ -134,7 +141,7 @@ class KnownNoiseDescent:
             if y is None or outputs > 1:
                 out[:, features:-1] = offsets[:, :scores]
                 return out, y
-            return out, weight * (y - offsets[:, 0])
+            return out, weight * ((y - offsets[:, 0]) / size)
 
         return Prepared(cleaning, prepare, features + scores + 1)
 
@@ -161,18 +168,33 @@ class KnownNoiseDescent:
         """Choose the course, and say what will be released."""
         facts = (session.n_rows, session.epsilon, session.delta)
         chosen, other = self.course(*facts), self.moments(*facts)
+        look = self.look(cleaning)
+        mechanisms: dict[str, Mechanism] = {}
         if other is not None and other.expected < chosen.expected:
-            query = moment_query(other, self.model, cleaning)
-            hidden = session.hide(query)
-            return MomentRun(self, other, hidden, {"moment": SymmetricGaussian.of(hidden)})
-        run = DescentRun(self, chosen, cleaning, self.prepared(cleaning, chosen))
-        first = run.gradient(session, np.zeros(run.shape))
-        mechanisms: dict[str, Mechanism] = {"gradients": Gaussian.of(first, count=chosen.steps)}
-        if chosen.level_share > 0:
-            odds = chosen.level_share / (1 - chosen.level_share)
-            weight = math.sqrt(chosen.steps * odds)
-            mechanisms["level"] = Gaussian.of(run.level(session, self.model), weight=weight)
+            hidden = session.hide(moment_query(other, self.model, cleaning))
+            mechanisms["moment"] = SymmetricGaussian.of(hidden)
+            run: DescentRun | MomentRun = MomentRun(self, other, cleaning, hidden, look)
+        else:
+            run = DescentRun(self, chosen, cleaning, self.prepared(cleaning, chosen), look)
+            first = run.gradient(session, np.zeros(run.shape))
+            mechanisms["gradients"] = Gaussian.of(first, count=chosen.steps)
+            if chosen.level_share > 0:
+                odds = chosen.level_share / (1 - chosen.level_share)
+                weight = math.sqrt(chosen.steps * odds)
+                mechanisms["level"] = Gaussian.of(run.level(session, self.model), weight=weight)
+        if look is not None:
+            mechanisms |= look.mechanisms(session, mechanisms)
         return replace(run, mechanisms=mechanisms)
+
+    def look(self, cleaning: Cleaning) -> SizeLook | None:
+        """The look at the size of private residuals, where public ones do not tell it."""
+        if self.problem.tells:
+            return None
+
+        def left(X: Array, y: Array) -> Array:
+            return np.asarray(y - (X @ self.model)[:, 0])
+
+        return SizeLook(cleaning, left, self.problem.targets[:, 0])
 
     def minimise(self, X: npt.ArrayLike, y: npt.ArrayLike) -> DescentResult:
         """The same for private rows that may be looked at: no noise, no clip, no shrinkage."""
@@ -212,7 +234,9 @@ class DescentRun:
     course: Course
     cleaning: Cleaning
     rows: Prepared
+    look: SizeLook | None = None
     mechanisms: Mapping[str, Mechanism] = field(default_factory=dict)
+    size: float = 1.0
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -225,11 +249,25 @@ class DescentRun:
 
     def level(self, session: Session, coefficients: Array) -> Hidden:
         """Hide the clipped mean residual of a model."""
-        query = Level(self.cleaning, coefficients[:, 0], self.course.level_clip)
-        return session.hide(query)
+        rows: RowMap = self.cleaning
+        if self.size != 1:
+            size, width = self.size, len(coefficients)
+
+            def sized(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+                return X, None if y is None else y / size
+
+            rows = Prepared(self.cleaning, sized, width)
+        return session.hide(Level(rows, coefficients[:, 0] / self.size, self.course.level_clip))
 
     def release(self, session: Session, grants: Any) -> DescentResult:
         """Descend; trades the grants of ``mechanisms``."""
+        if self.look is None:
+            return self._descend(session, grants)
+        size = self.look.release(session, grants)
+        rows = self.solver.prepared(self.cleaning, self.course, size)
+        return replace(self, rows=rows, size=size)._descend(session, grants)
+
+    def _descend(self, session: Session, grants: Any) -> DescentResult:
         solver, chosen = self.solver, self.course
         W = averaged_descent(
             lambda W: session.release(grants.gradients, self.gradient(session, W)),
@@ -240,11 +278,12 @@ class DescentRun:
         share = 1.0
         if solver.shrink:
             share = chosen.shrinkage(W, grants.gradients.scale, session.n_rows)
-        found = solver.model + share * chosen.geometry.coefficients(W)
+        found = solver.model + self.size * share * chosen.geometry.coefficients(W)
         if chosen.level_share > 0:
             move = float(session.release(grants.level, self.level(session, found))[0])
-            found[-1, 0] += _shrunken(move, grants.level.scale if solver.shrink else 0.0)
-        return DescentResult(found, share, chosen)
+            kept = _shrunken(move, grants.level.scale if solver.shrink else 0.0)
+            found[-1, 0] += self.size * kept
+        return DescentResult(found, share, chosen.sized(self.size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +298,7 @@ class MomentRun:
     >>> X = np.random.default_rng(0).normal(size=(300, 1))
     >>> cleaning = Cleaning(9.0, intercept=1.0, label_range=(-9.0, 9.0))
     >>> with Private(X, X[:, 0] ** 2).open(epsilon=1e6, delta=1e-6) as session:
-    ...     run = KnownNoiseDescent(X, X[:, 0]).begin(session, cleaning)
+    ...     run = KnownNoiseDescent(X, X[:, 0] + X[:, 0] ** 2).begin(session, cleaning)
     ...     found = run.release(session, session.plan(**run.mechanisms))
     >>> list(run.mechanisms), found.coefficients.shape
     (['moment'], (2, 1))
@@ -267,16 +306,22 @@ class MomentRun:
 
     solver: KnownNoiseDescent
     course: MomentCourse
+    cleaning: Cleaning
     hidden: Hidden
-    mechanisms: Mapping[str, Mechanism]
+    look: SizeLook | None = None
+    mechanisms: Mapping[str, Mechanism] = field(default_factory=dict)
 
     def release(self, session: Session, grants: Any) -> DescentResult:
         """Solve; trades the grants of ``mechanisms``."""
-        noisy = session.release(grants.moment, self.hidden)
-        shift, share = solve_shift(noisy, grants.moment.scale, session.n_rows, self.course)
+        hidden, course = self.hidden, self.course
+        if self.look is not None:
+            course = course.sized(self.look.release(session, grants))
+            hidden = session.hide(moment_query(course, self.solver.model, self.cleaning))
+        noisy = session.release(grants.moment, hidden)
+        shift, share = solve_shift(noisy, grants.moment.scale, session.n_rows, course)
         if not self.solver.shrink and share > 0:
             shift, share = shift / share, 1.0
-        return DescentResult(self.solver.model + shift, share, self.course)
+        return DescentResult(self.solver.model + shift, share, course)
 
 
 def _shrunken(value: float, noise: float) -> float:

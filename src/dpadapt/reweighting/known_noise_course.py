@@ -25,6 +25,7 @@ from dpadapt.privacy import shrink_factors
 
 from .horizon import Array, Geometry, mean_of_last, response, shift_shares
 from .queries.gradients import clipped, errors, softmax
+from .residual_size import ordinary, residuals_tell
 
 __all__ = ["Course", "PublicProblem", "averaged_descent", "choose_course"]
 
@@ -121,6 +122,11 @@ class Course:
         noise = self.outputs * (self.noise * scale**2 + self.sampling / n_rows + self.bias)
         return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
 
+    def sized(self, size: float) -> Course:
+        """The same for residuals that are so many times as large."""
+        powers = {"clip": 1, "level_clip": 1, "sampling": 2, "bias": 2, "expected": 2}
+        return replace(self, **{name: size**p * getattr(self, name) for name, p in powers.items()})
+
 
 @dataclass(frozen=True, eq=False)
 class PublicProblem:
@@ -168,11 +174,28 @@ class PublicProblem:
 
     @cached_property
     def targets(self) -> Array:
-        """Residuals of the public model, or one-hot classes."""
+        """Residuals of the public model (ordinary, if they do not tell), or one-hot classes."""
         labels = self.labels[self.some]
         if self.classification:
             return (labels[:, None] == np.arange(self.model.shape[1])).astype(float)
-        return np.asarray(labels, dtype=float)[:, None] - self.offsets
+        left = self._residuals
+        return (left if self.tells else ordinary(left, self.least_error))[:, None]
+
+    @cached_property
+    def _residuals(self) -> Array:
+        return np.asarray(self.labels[self.some].astype(float) - self.offsets[:, 0])
+
+    @cached_property
+    def tells(self) -> bool:
+        """Whether private residuals are about as large as public ones; always so for classes."""
+        labels, columns = self.labels[self.some].astype(float), self.rows.shape[1]
+        return self.classification or residuals_tell(self._residuals, labels, columns)
+
+    @cached_property
+    def least_error(self) -> float:
+        """Of regression: residuals count as this large at least."""
+        spread = float(np.asarray(self.labels, dtype=float).std())
+        return _LEAST_ERROR * (spread or 1e-6)  # labels in a wide range mapped to [-1, 1]
 
     @cached_property
     def public_error(self) -> float:
@@ -181,9 +204,7 @@ class PublicProblem:
             logits = self.offsets - self.offsets.mean(axis=1, keepdims=True)
             variance = float(np.mean((logits - logits.mean(axis=0)) ** 2))
             return min(max(variance, _LEAST_LOGIT_VARIANCE), _MOST_LOGIT_VARIANCE)
-        labels = np.asarray(self.labels, dtype=float)
-        spread = float(labels.std()) or 1e-6  # labels in a wide range mapped to [-1, 1]
-        return max(float(np.mean(self.targets**2)), (_LEAST_ERROR * spread) ** 2)
+        return max(float(np.mean(self.targets**2)), self.least_error**2)
 
     @property
     def curvature(self) -> float:

@@ -20,7 +20,7 @@ public facts only; the better one is run.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,11 @@ class MomentCourse:
     curvature: Array
     sampling: float
     expected: float
+
+    def sized(self, size: float) -> MomentCourse:
+        """The same for residuals that are so many times as large."""
+        square = {name: size**2 * getattr(self, name) for name in ("sampling", "expected")}
+        return replace(self, clip=size * self.clip, **square)
 
 
 def choose_moments(problem: PublicProblem, n_rows: int, mu: float) -> MomentCourse:

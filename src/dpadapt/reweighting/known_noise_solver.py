@@ -72,6 +72,18 @@ class KnownNoise(Strategy):
         return {"solver": "known-noise", "steps": self.steps, "shrink": self.shrink}
 
 
+def check_linear(solver: KnownNoise, **bounds: float | None) -> None:
+    """Refuse what this solver does not use for a linear model."""
+    if solver.steps is not None:
+        raise ValueError("steps: a linear model chooses their number itself; leave it None.")
+    for name, value in bounds.items():
+        if value is not None:
+            raise ValueError(
+                f"{name}: solver='known-noise' bounds rows and coefficients itself; leave it None, "
+                "or take another solver."
+            )
+
+
 def public_regression(problem: RegressionProblem) -> LinearModel:
     """The ridge regression of the public rows."""
     units = descent_units(problem.X, wide_labels(problem.labels))

@@ -18,14 +18,15 @@ proportional to :math:`(1 + b^2)/b`, least at b = 1.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Cleaning, Grant, Hidden, Session
+from dpadapt.privacy import Cleaning, Grant, Hidden, Mechanism, Session
 from dpadapt.privacy.core.hidden import Part
 from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
@@ -35,6 +36,7 @@ from .profile import Array, profile
 from .profiled_regression import ProfiledRegression
 from .queries import BoundedMoment
 from .queries.gradients import shrink_together
+from .residual_size import SizeLook
 
 __all__ = ["MomentRegression", "ReleasedMoment"]
 
@@ -93,6 +95,9 @@ class MomentRegression:
         b.
     ridge : float, default=1e-3
         Of the public model, in units of the row bound.
+    size : float, default=1
+        How many times as large private residuals are as public ones. Where public ones do not tell,
+        a look (:mod:`~dpadapt.reweighting.residual_size`) finds it.
 
     Examples
     --------
@@ -116,10 +121,12 @@ class MomentRegression:
     label_quantile: float = 0.95
     label_weight: float = 1.0
     ridge: float = 1e-3
+    size: float = 1.0
 
     def __post_init__(self) -> None:
         validate.fraction("label_quantile", self.label_quantile)
         validate.positive("label_weight", self.label_weight)
+        validate.positive("size", self.size)
         if self.shift_bound is not None:
             validate.positive("shift_bound", self.shift_bound)
         _ = self.public_model  # checks the rest
@@ -147,9 +154,8 @@ class MomentRegression:
         """Y, where the labels of the statistic are clamped."""
         if not self.residuals:
             return 1.0
-        X, y = self.public_model.public
-        typical = float(np.quantile(np.abs(y - X @ self.center), self.label_quantile))
-        return 2 * max(typical, self.public_model.residual)
+        typical = float(np.quantile(np.abs(self.public_model.left), self.label_quantile))
+        return 2 * self.size * max(typical, self.public_model.residual)
 
     def prepared(self, cleaning: Cleaning) -> Prepared:
         """The map of private rows to what the moment is taken of."""
@@ -171,19 +177,47 @@ class MomentRegression:
         query = BoundedMoment(self.prepared(cleaning), self.X.shape[1] + 1, bound)
         return session.hide(query, part)
 
-    def release(self, session: Session, grant: Grant, moment: Hidden) -> ReleasedMoment:
+    def look(self, cleaning: Cleaning) -> SizeLook | None:
+        """The look at the size of private residuals, where public ones do not tell it."""
+        if not self.residuals:
+            return None
+        return self.public_model.look(self.public_model.prepared(cleaning))
+
+    def mechanisms(
+        self, session: Session, cleaning: Cleaning, part: Part = "all"
+    ) -> dict[str, Mechanism]:
+        """Course the moment, and the look before it if there is one."""
+        hidden = self.hide(session, cleaning, part)
+        planned: dict[str, Mechanism] = {"moment": SymmetricGaussian.of(hidden)}
+        look = self.look(cleaning)
+        if look is not None:
+            planned |= look.mechanisms(session, planned, part)
+        return planned
+
+    def sized(
+        self, session: Session, grants: Any, cleaning: Cleaning, part: Part = "all"
+    ) -> MomentRegression:
+        """The solver for private residuals as large as the look finds them."""
+        look = self.look(cleaning)
+        if look is None:
+            return self
+        return replace(self, size=look.release(session, grants, part))
+
+    def release(
+        self, session: Session, grant: Grant, cleaning: Cleaning, part: Part = "all"
+    ) -> ReleasedMoment:
         """The noisy moment, in units of rows and residuals."""
-        noisy = session.release(grant, moment)
+        noisy = session.release(grant, self.hide(session, cleaning, part))
         unit = np.ones(len(noisy))
         unit[-1] = self.label_bound / self.label_weight
         noise = grant.scale / math.sqrt(2)  # half of the variance off the diagonal
         return ReleasedMoment(noisy * np.outer(unit, unit), noise, noise * float(unit[-1]))
 
     def fit(self, session: Session, cleaning: Cleaning) -> ReleasedMoment:
-        """Spend a whole session on the moment."""
-        hidden = self.hide(session, cleaning)
-        grants = session.plan(moment=SymmetricGaussian.of(hidden))
-        return self.release(session, grants.moment, hidden)
+        """Spend a whole session on the moment, and on the look before it if there is one."""
+        grants = session.plan(**self.mechanisms(session, cleaning))
+        solver = self.sized(session, grants, cleaning)
+        return solver.release(session, grants.moment, cleaning)
 
     def exact(self, X: npt.ArrayLike, y: npt.ArrayLike) -> ReleasedMoment:
         """The same statistic of rows that may be looked at, without noise."""

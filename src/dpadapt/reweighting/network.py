@@ -82,7 +82,9 @@ class NetworkAdaptation:
     module : torch.nn.Module
         From rows of shape (batch, d) to logits of shape (batch, k); public. It is copied, never
         changed. Parameters that need no gradient stay as they are. Run in evaluation mode always:
-        dropout does nothing. Layers that take statistics of a batch are refused unless frozen.
+        dropout does nothing. Layers that take statistics of a batch are refused unless frozen. A
+        ``Sequential`` of torch's own layers is given private rows in blocks, any other module one
+        row a call (:mod:`dpadapt.privacy.rows.layers`), which is slower.
     solver : {"known-noise", "profiled", "gradient"}, default="known-noise"
     alpha : float, optional
         Share of the public sample in the objective, from 0 to 1; 0 by default, 0.5 for "gradient".

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.privacy import Cleaning, Hidden, Session
-from dpadapt.privacy.mechanisms import Gaussian, Laplace
+from dpadapt.privacy import Cleaning, Hidden, Mechanism, Session
+from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import Prepared
 
 from ._adaptation import project
@@ -26,6 +26,7 @@ from .profile import Array, predicted_noise, profile
 from .queries import ClippedGradient
 from .queries.gradients import shrink_together
 from .released_discrepancy import LabelledDiscrepancy
+from .residual_size import SizeLook, ordinary, residuals_tell
 
 __all__ = ["ProfiledRegression"]
 
@@ -73,6 +74,9 @@ class ProfiledRegression:
         takes a tenth of the squared noise budget. Of no consequence at ``alpha`` 0.
     ridge, isotropy, noise_share : float
         See above; ridge in units of the row bound.
+    size : float, default=1
+        How many times as large private residuals are as public ones. Where public ones do not tell,
+        a look (:mod:`~dpadapt.reweighting.residual_size`) finds it.
 
     Notes
     -----
@@ -106,6 +110,7 @@ class ProfiledRegression:
     ridge: float = 1e-3
     isotropy: float = 3.0
     noise_share: float = 0.05
+    size: float = 1.0
 
     def __post_init__(self) -> None:
         X, y = np.asarray(self.X, dtype=np.float64), np.asarray(self.y, dtype=np.float64)
@@ -120,7 +125,7 @@ class ProfiledRegression:
         for name in ("kappa", "private_kappa", "norm_bound", "row_bound"):
             if getattr(self, name) is not None:
                 validate.positive(name, getattr(self, name))
-        for name in ("ridge", "isotropy", "noise_share"):
+        for name in ("ridge", "isotropy", "noise_share", "size"):
             validate.positive(name, getattr(self, name))
         validate.count("steps", self.steps)
         if self.offset != "private":
@@ -167,8 +172,20 @@ class ProfiledRegression:
     @cached_property
     def residual(self) -> float:
         """Root mean square residual of the public model (a thousandth at least)."""
+        return max(float(np.sqrt(np.mean(self.left**2))), _LEAST_RESIDUAL)
+
+    @cached_property
+    def left(self) -> Array:
+        """Residuals of the public model; ordinary ones, if they do not tell."""
         X, y = self.public
-        return max(float(np.sqrt(np.mean((X @ self.start - y) ** 2))), _LEAST_RESIDUAL)
+        residuals = np.asarray(X @ self.start - y)
+        return residuals if self.tells else ordinary(residuals, _LEAST_RESIDUAL)
+
+    @cached_property
+    def tells(self) -> bool:
+        """Whether private residuals are about as large as public ones."""
+        X, y = self.public
+        return residuals_tell(X @ self.start - y, y, X.shape[1])
 
     @cached_property
     def public_kappa(self) -> float:
@@ -179,7 +196,7 @@ class ProfiledRegression:
     def knee(self) -> float:
         r"""k, where private residuals are clipped: :math:`\min(\sqrt\kappa, \sqrt B)`."""
         kappa = self.public_kappa if self.private_kappa is None else self.private_kappa
-        return min(math.sqrt(kappa), self.ball + 1)
+        return min(self.size * math.sqrt(kappa), self.ball + 1)
 
     @cached_property
     def _spectrum(self) -> tuple[Array, Array, Array]:
@@ -192,7 +209,7 @@ class ProfiledRegression:
         """The step, for noise of this scale in every released :class:`ClippedGradient`."""
         values, _, inverse = self._spectrum
         noise = 2 * (1 - self.alpha) * self.knee * scale
-        allowed = self.noise_share * self.residual**2
+        allowed = self.noise_share * (self.size * self.residual) ** 2
         step = _LARGEST_STEP
         for _ in range(_TRIALS):
             variance = predicted_noise(2 * values, step * inverse, self.steps)
@@ -238,12 +255,15 @@ class ProfiledRegression:
 
         return Prepared(cleaning, shrink, self.X.shape[1])
 
-    def mechanisms(self, session: Session, rows: Prepared) -> dict[str, Gaussian | Laplace]:
+    def mechanisms(self, session: Session, rows: Prepared) -> dict[str, Mechanism]:
         """Course the T gradients, and the offset if it is to be released."""
-        planned: dict[str, Gaussian | Laplace] = {}
+        planned: dict[str, Mechanism] = {}
         if self.alpha < 1:
             first = self._gradient(session, rows, self.start)
             planned["gradients"] = Gaussian.of(first, count=self.steps)
+        look = self.look(rows)
+        if look is not None and planned:
+            planned |= look.mechanisms(session, planned)
         if self.offset == "private":
             target = self._discrepancy(rows)
             weight = math.sqrt(self.steps * _OFFSET_SHARE / (1 - _OFFSET_SHARE))
@@ -252,6 +272,15 @@ class ProfiledRegression:
 
     def release(self, session: Session, grants: Any, rows: Prepared) -> Array:
         """Coefficients for the private rows; trades the grants of :meth:`mechanisms`."""
+        return self.sized(session, grants, rows).descend(session, grants, rows)
+
+    def sized(self, session: Session, grants: Any, rows: Prepared) -> ProfiledRegression:
+        """The solver for private residuals as large as the look finds them, if there is one."""
+        look = None if self.alpha == 1 else self.look(rows)
+        return self if look is None else replace(self, size=look.release(session, grants))
+
+    def descend(self, session: Session, grants: Any, rows: Prepared) -> Array:
+        """Coefficients for the private rows, whose size is known."""
         offset = self.offset
         if offset == "private":
             target = self._discrepancy(rows)
@@ -263,6 +292,16 @@ class ProfiledRegression:
             return np.asarray(session.release(grants.gradients, self._gradient(session, rows, w)))
 
         return self._descend(gradient, self.step_size(grants.gradients.scale), offset)
+
+    def look(self, rows: Prepared) -> SizeLook | None:
+        """The look at the size of private residuals, where public ones do not tell it."""
+        if self.tells:
+            return None
+
+        def left(X: Array, y: Array) -> Array:
+            return np.asarray(X @ self.start - y)
+
+        return SizeLook(rows, left, self.left)
 
     def fit(self, session: Session, cleaning: Cleaning) -> Array:
         """Spend a whole session; coefficients of shape (d,), in the units of X.

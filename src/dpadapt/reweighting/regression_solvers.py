@@ -12,7 +12,6 @@ from dpadapt._constraints import Between, Count, Grid, Instance, Null, OneOf, Ta
 from dpadapt._public_fits import fit_ridge
 from dpadapt._strategy import Strategy
 from dpadapt.privacy import Session
-from dpadapt.privacy.mechanisms import SymmetricGaussian
 
 from ._adaptation import check_three
 from ._problems import LinearModel, RegressionProblem
@@ -370,13 +369,13 @@ class Statistics(_Selecting):
             return self._selected(session, problem, solver)
         alpha, kappa = self.one(alpha=0.3, kappa=1.0)
         price = kappa * solver.public_model.residual**2
-        moment = solver.hide(session, sample.cleaning)
 
         def release(grants: Any) -> Any:
-            released = solver.release(session, grants.moment, moment)
-            return solver.solve(released, alpha=alpha, kappa=price)
+            sized = solver.sized(session, grants, sample.cleaning)
+            released = sized.release(session, grants.moment, sample.cleaning)
+            return sized.solve(released, alpha=alpha, kappa=price)
 
-        planned = {"moment": SymmetricGaussian.of(moment)}
+        planned = solver.mechanisms(session, sample.cleaning)
         return problem.solved(session, planned, alpha, release)
 
     def _selected(

@@ -17,8 +17,8 @@ from dpadapt.privacy import Session
 from ._problems import ClassificationProblem, LinearModel
 from ._stories import reweighting_story
 from ._units import Array
-from .classification_solvers import GeneralGradient, ProfiledLogistic
-from .known_noise_solver import KnownNoise, public_classification
+from .classification_solvers import GeneralGradient, ProfiledLogistic, check_network
+from .known_noise_solver import KnownNoise, check_linear, public_classification
 
 __all__ = ["ReweightingClassifier"]
 
@@ -47,7 +47,8 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
         needs the extra ``dpadapt[torch]``. It is copied, and trained on the public rows first.
     radius : float, optional
         Bound on a private row in standardised features, longer ones are shrunk. By default the 99%
-        quantile of the public norms. For a network, and for all solvers but "known-noise".
+        quantile of the public norms. For a network, and for all solvers but "known-noise", which
+        refuses it.
     noise : {"secure", "seeded", "exact"}, default="secure"
     random_state : int, RandomState or None, default=None
         The seed, for ``noise="seeded"`` only.
@@ -142,10 +143,10 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
 
     def _check(self) -> None:
         solver = self._strategy("solver")
-        if self.module is None and isinstance(solver, KnownNoise) and solver.steps is not None:
-            raise ValueError("steps: a linear model chooses their number itself; leave it None.")
-        if self.module is not None and getattr(solver, "norm_bound", None) is not None:
-            raise ValueError("norm_bound: a network has none; leave it None.")
+        if self.module is not None:
+            check_network(solver)
+        elif isinstance(solver, KnownNoise):
+            check_linear(solver, radius=self.radius)
 
     def _read(self, X: Any, y: Any, private: Any) -> ClassificationProblem:
         public = super()._read(X, y, private)

@@ -15,7 +15,7 @@ from dpadapt.privacy import Guarantee, Private, Session
 
 from ._problems import RegressionProblem
 from ._stories import reweighting_story
-from .known_noise_solver import KnownNoise, public_regression
+from .known_noise_solver import KnownNoise, check_linear, public_regression
 from .regression_solvers import ConvexGradient, GeneralRegression, Profiled, Statistics
 
 __all__ = ["ReweightingRegressor"]
@@ -42,13 +42,15 @@ class ReweightingRegressor(PrivateEstimator, LinearRegressor):
         is free).
     norm_bound : float, optional
         The paper's Lambda, in standardised features and labels of [-1, 1]; by default twice the
-        norm of the public model. For the certificate, and for all solvers but "known-noise".
+        norm of the public model. For the certificate, and for all solvers but "known-noise", which
+        refuses it without one.
     certificate : bool, default=False
         Also bound the error in the private population (``certificate_``), for a tenth of the
-        budget.
+        budget. It needs ``label_range``: the bound rests on the range that you state.
     radius : float, optional
         Bound on a private row in standardised features, longer ones are shrunk. By default the 99%
-        quantile of the public norms. For the certificate, and for all solvers but "known-noise".
+        quantile of the public norms. For the certificate, and for all solvers but "known-noise",
+        which refuses it without one.
     label_range : (float, float), optional
         Public range of the labels; private labels beyond it are clamped. By default that of the
         public labels; "known-noise" needs none.
@@ -66,8 +68,8 @@ class ReweightingRegressor(PrivateEstimator, LinearRegressor):
     intercept_ : float
     guarantee_ : Guarantee
     certificate_ : Certificate or None
-        The learning bound with every term named, in labels of [-1, 1], if it was asked for and the
-        coefficients are within ``norm_bound``.
+        The learning bound with every term named, in squared units of the label, if it was asked
+        for and the coefficients are within ``norm_bound``. It says what it rests on.
     share_ : float
         How much of the descent was kept: 0 is the public model.
     course_ : Course or None
@@ -160,8 +162,14 @@ class ReweightingRegressor(PrivateEstimator, LinearRegressor):
                 "certificate=True needs calibration='tight' and no selection: the bound holds for "
                 "an alpha that is fixed beforehand."
             )
-        if isinstance(solver, KnownNoise) and solver.steps is not None:
-            raise ValueError("steps: a linear model chooses their number itself; leave it None.")
+        if self.certificate and self.label_range is None:
+            raise ValueError(
+                "certificate=True needs label_range, the range that you state private labels to "
+                "lie in: those beyond it are clamped, and no bound is about them."
+            )
+        if isinstance(solver, KnownNoise):
+            bounds = {"norm_bound": self.norm_bound, "radius": self.radius}
+            check_linear(solver, **({} if self.certificate else bounds))
         if self.label_range is not None and not self.label_range[0] < self.label_range[1]:
             raise ValueError(
                 f"label_range must be two numbers (low, high); got {self.label_range!r}."
@@ -191,7 +199,8 @@ class ReweightingRegressor(PrivateEstimator, LinearRegressor):
         self, problem: RegressionProblem, sample: Private, options: dict[str, Any]
     ) -> tuple[dict[str, Any], Guarantee]:
         seed = options["random_state"] if self.noise == "seeded" else None
-        return super()._adapt(replace(problem, seed=seed), sample, options)
+        counted = replace(problem, seed=seed, people=sample.n_people)
+        return super()._adapt(counted, sample, options)
 
     def _solve(self, problem: RegressionProblem, session: Session | None) -> dict[str, Any]:
         if session is None:

@@ -1,8 +1,9 @@
 """A torch module as a function of one flat vector: its trainable parameters.
 
-A module is used through the flat vector of its trainable parameters. Every row passes through it
-alone (``torch.func.functional_call`` under ``vmap``), in evaluation mode: no row sees another one,
-and dropout does nothing. Torch is imported when it is needed, never with the package.
+A module is used through the flat vector of its trainable parameters, in evaluation mode: dropout
+does nothing. It is given one private row a call, unless it is made of layers that are known to
+treat every row on its own (:mod:`dpadapt.privacy.rows.layers`). Torch is imported when it is
+needed, never with the package.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from dpadapt.privacy.rows.foreign import Alone
+from dpadapt.privacy.rows.layers import known_layers
 
 __all__ = ["check_module", "flat", "load_torch", "scores", "with_parameters"]
 
@@ -47,7 +51,7 @@ def flat(module: Any) -> Array:
     >>> flat(torch.nn.Linear(3, 2)).shape
     (8,)
     """
-    parts = [p.detach().double().numpy().ravel() for p in _trainable(module).values()]
+    parts = [p.detach().double().numpy().ravel() for p in trainable(module).values()]
     return np.concatenate([np.zeros(0), *parts])
 
 
@@ -74,7 +78,9 @@ def check_module(module: Any, X: Array, n_classes: int) -> None:
     """Refuse a module that has no gradient for every row: one that mixes rows, above all.
 
     Layers that take statistics of a batch are named. Others are found on a few public rows, whose
-    outputs must not depend on each other.
+    outputs must not depend on each other. This is for the user, who would get another network than
+    the one that was trained: private rows are kept apart whatever a module does. One that cannot be
+    copied is refused, because every private row needs a fresh one.
 
     Examples
     --------
@@ -98,15 +104,16 @@ gradient of their own: use LayerNorm or GroupNorm, or freeze the layer with its 
                 "of a batch, so that rows have no gradient of their own: use LayerNorm or "
                 "GroupNorm, or freeze the layer with its eval()."
             )
-    trainable = _trainable(module).values()
-    if not trainable or any(not p.is_floating_point() or p.device.type != "cpu" for p in trainable):
+    own = trainable(module).values()
+    if not own or any(not p.is_floating_point() or p.device.type != "cpu" for p in own):
         raise ValueError("module must have trainable parameters, real ones, on the CPU.")
+    Alone(module).check()
     rows, copied = as_rows(module, X[:8]), deepcopy(module).eval()
     with torch.no_grad():
         together = copied(rows)
         if tuple(together.shape) != (len(rows), n_classes):
             raise ValueError(
-                f"module must give {n_classes} numbers a row, one for each class; "
+                f"module must give {n_classes} numbers a row, one for each of the classes; "
                 f"gave shape {tuple(together.shape)} for {len(rows)} rows."
             )
         apart = torch.cat([copied(rows[i : i + 1]) for i in range(len(rows))])
@@ -120,13 +127,17 @@ gradient of their own: use LayerNorm or GroupNorm, or freeze the layer with its 
 def as_rows(module: Any, X: Array) -> Any:
     """Rows as a tensor of the module's own precision."""
     torch = load_torch()
-    kind = next(iter(_trainable(module).values())).dtype
+    kind = next(iter(trainable(module).values())).dtype
     return torch.from_numpy(np.ascontiguousarray(X)).to(kind)
 
 
 def jacobian(module: Any, parameters: Array, X: Array) -> Array:
     """Derivative of the outputs by the parameters, of shape (rows, outputs, p)."""
     torch = load_torch()
+    if not known_layers(module):
+        frame = with_parameters(module, parameters)
+        with torch.enable_grad():
+            return np.stack([_derivatives(frame, row) for row in as_rows(frame, X)])
     frame = deepcopy(module).eval()
 
     def outputs(values: Any, row: Any) -> Any:
@@ -138,6 +149,16 @@ def jacobian(module: Any, parameters: Array, X: Array) -> Array:
     parts = [found[name].reshape(*found[name].shape[:2], -1) for name in tensors]
     derivative: Array = torch.cat(parts, dim=2).double().numpy()
     return derivative
+
+
+def _derivatives(frame: Any, row: Any) -> Array:
+    """Of the outputs for one row, without ``vmap``, which not every module can take."""
+    grad, weights = load_torch().autograd.grad, list(trainable(frame).values())
+    found = [
+        grad(value, weights, retain_graph=True, materialize_grads=True)
+        for value in frame(row[None])[0]
+    ]
+    return np.array([np.concatenate([g.double().numpy().ravel() for g in each]) for each in found])
 
 
 def public_gradient(
@@ -152,7 +173,7 @@ def public_gradient(
         )
         if kappa is not None:
             each = each * torch.sqrt(kappa / each.detach().clamp(min=kappa))
-        found = torch.autograd.grad(each.mean(), list(_trainable(moved).values()))
+        found = torch.autograd.grad(each.mean(), list(trainable(moved).values()))
     return np.concatenate([one.double().numpy().ravel() for one in found])
 
 
@@ -179,14 +200,15 @@ def scores(module: Any, X: npt.ArrayLike) -> Array:
     return found
 
 
-def _trainable(module: Any) -> dict[str, Any]:
+def trainable(module: Any) -> dict[str, Any]:
+    """Its parameters that need a gradient, by their names."""
     return {name: p for name, p in module.named_parameters() if p.requires_grad}
 
 
 def shaped(module: Any, parameters: Array) -> dict[str, Any]:
     """A flat vector as the module's named tensors."""
     torch, found, done = load_torch(), {}, 0
-    for name, p in _trainable(module).items():
+    for name, p in trainable(module).items():
         piece = torch.from_numpy(parameters[done : done + p.numel()])
         found[name] = piece.reshape(p.shape).to(p.dtype)
         done += p.numel()

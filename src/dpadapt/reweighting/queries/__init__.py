@@ -8,9 +8,11 @@ from .adaptation import StepClaims, candidate_sensitivity, hidden_candidate_disc
 from .gradients import ClippedGradient, Level, LogisticGradient, RowGradient
 from .moments import BoundedMoment, LabelledMoment, hidden_discrepancy, hidden_loss
 from .network_gradient import NetworkGradient
+from .shares import CellShares
 
 __all__ = [
     "BoundedMoment",
+    "CellShares",
     "ClippedGradient",
     "LabelledMoment",
     "Level",

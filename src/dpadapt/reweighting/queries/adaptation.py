@@ -54,6 +54,9 @@ class StepClaims:
     s_1, s_2 : float
     rounding : float
         By how much rounding can exceed the first, in units of it.
+    times : float, default=1
+        By what both are multiplied, and so their sensitivities: rows with a label stand for those
+        without, which have the gradient 0 and the loss 0, both within what is assumed.
 
     Examples
     --------
@@ -66,31 +69,41 @@ class StepClaims:
     s_1: float
     s_2: float
     rounding: float
+    times: float = 1.0
 
     @classmethod
     def of(
-        cls, loss: RowLoss, length: float, norm_bound: float, *, alpha: float, n: int, width: int
+        cls,
+        loss: RowLoss,
+        length: float,
+        norm_bound: float,
+        *,
+        alpha: float,
+        n: int,
+        width: int,
+        times: float = 1.0,
     ) -> StepClaims:
         r"""For rows of this length at most and coefficients (``width`` of them) of this norm."""
         G, B = loss.lipschitz(length, norm_bound), loss.bound(length, norm_bound)
         slack = n * (n + width + 8) * _EPS + 1e-9
-        return cls(loss, 2 * (1 - alpha) * G / n, (1 - alpha) ** 2 * B / n**2, slack)
+        s_1, s_2 = 2 * (1 - alpha) * G / n, (1 - alpha) ** 2 * B / n**2
+        return cls(loss, s_1, s_2, slack, times)
 
     @property
     def together_sensitivity(self) -> float:
         """Of both, in units of s_1 and s_2."""
         joint = JOINT_SQUARED if isinstance(self.loss, SquaredLoss) else math.sqrt(2)
-        return joint * (1 + 1e-9) + self.rounding
+        return self.times * (joint * (1 + 1e-9) + self.rounding)
 
     @property
     def by_w_sensitivity(self) -> float:
         """Of the gradient by w."""
-        return self.s_1 * (1 + self.rounding)
+        return self.times * self.s_1 * (1 + self.rounding)
 
     @property
     def by_u_sensitivity(self) -> float:
         """Of the losses over u^2."""
-        return self.s_2 * (1 + 1e-9)
+        return self.times * self.s_2 * (1 + 1e-9)
 
     def together(self, session: Session, rows: Hidden, w: Array, u: Array) -> Hidden:
         """Both, one after the other, in units of s_1 and s_2; :meth:`apart` undoes it."""
@@ -126,7 +139,8 @@ class StepClaims:
         )
 
     def _exact(self, table: Array, w: Array, u: Array) -> tuple[Array, Array]:
-        return loss_gradients(self.loss, table[:, :-1], table[:, -1], w, u)
+        by_w, by_u = loss_gradients(self.loss, table[:, :-1], table[:, -1], w, u)
+        return self.times * by_w, self.times * by_u
 
 
 def candidate_sensitivity(loss_bound: float, n: int) -> float:
@@ -152,7 +166,8 @@ def hidden_candidate_discrepancy(
 
     Each :math:`|L_{priv}(h) - L_{pub}(h)|` is a mean of n losses in [0, B] less a public number: it
     moves by B/n at most (attained), and so does the largest of them. Rounding moves a mean of n
-    losses by (n + 8) roundings of B, on either neighbour.
+    losses by (n + 8) roundings of B, on either neighbour. Rows without a label have the loss 0, and
+    the mean is multiplied by what they leave out: so is how far it moves.
 
     Parameters
     ----------
@@ -179,15 +194,16 @@ def hidden_candidate_discrepancy(
     >>> hidden.label, round(hidden.sensitivity, 6)
     ('discrepancy over candidates', 0.5)
     """
+    times = session.n_given / session.n_rows
 
     def largest(table: Array) -> float:
         X, y = table[:, :-1], table[:, -1]
-        means = (float(loss.value(X @ w, y).mean()) for w in models)
+        means = (times * float(loss.value(X @ w, y).mean()) for w in models)
         return max(abs(mean - public) for mean, public in zip(means, public_losses, strict=True))
 
     return session.derive(
         rows,
         largest,
         label="discrepancy over candidates",
-        sensitivity=candidate_sensitivity(loss_bound, session.n_rows),
+        sensitivity=times * candidate_sensitivity(loss_bound, session.n_given),
     )

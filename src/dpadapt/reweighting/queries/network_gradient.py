@@ -2,16 +2,19 @@ r"""Per-example gradients of a torch module, clipped: what a network takes from 
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpadapt.privacy import PrivacyError, RowMap, RowMean, shrink_factors
+from dpadapt.privacy.rows.foreign import Alone, apply
+from dpadapt.privacy.rows.layers import known_layers
+from dpadapt.privacy.rows.total import by_rows, taken
 
-from ..torch_module import as_rows, load_torch, shaped
+from ..torch_module import as_rows, load_torch, shaped, trainable, with_parameters
 
 __all__ = ["NetworkGradient"]
 
@@ -25,14 +28,15 @@ class NetworkGradient(RowMean):
 
     With p the flat trainable parameters of the module and :math:`g_i` the gradient of the loss of
     row i alone, a row contributes :math:`s_i g_i \min(1, C / |s_i g_i|)`, where :math:`s_i` is 1 or
-    the profiled weight :math:`\min(1, \sqrt{\kappa / loss_i})`. A row of no class, or whose
-    gradient is not finite, contributes nothing.
+    the profiled weight :math:`\min(1, \sqrt{\kappa / loss_i})`. A row of no class, on which the
+    module fails, or whose gradient is not finite, contributes nothing.
 
-    Sensitivity under replace-one: a contribution is a function of its row alone and has a length of
-    C at most, so the mean moves by 2C/n at most; attained by two rows with opposite gradients of
-    length C or more, as (x, 0) and (x, 1) have where two classes get equal outputs. The length is
-    taken in float64 of the numbers that are summed, whatever the precision of the module, and C is
-    cut by what rounding can do to it.
+    Sensitivity under replace-one: a contribution is a function of its row alone (the network is
+    given one row a call, or is made of layers that treat every row of a block on its own) and has a
+    length of C at most, so the mean moves by 2C/n at most; attained by two rows with opposite
+    gradients of length C or more, as (x, 0) and (x, 1) have where two classes get equal outputs.
+    The length is taken in float64 of the numbers that are summed, whatever the precision of the
+    module, and C is cut by what rounding can do to it.
 
     Parameters
     ----------
@@ -68,6 +72,10 @@ class NetworkGradient(RowMean):
     kappa: float | None = None
     label: str = "clipped network gradient"
 
+    def __post_init__(self) -> None:
+        if not known_layers(self.module):
+            Alone(self.module).check()
+
     @property
     def magnitude(self) -> float:
         """Bound on one row's contribution."""
@@ -96,21 +104,60 @@ class NetworkGradient(RowMean):
         return total
 
     def each(self, X: Array, y: Array) -> tuple[Array, Array]:
-        """Gradient (unclipped) and loss of every row; of class 0 where a row has no class."""
+        """Gradient (unclipped) and loss of every row; of class 0 where a row has no class.
+
+        A network of known layers is given all rows at once, any other one row a call, each with
+        fresh state (:mod:`dpadapt.privacy.rows.layers`); 0 for a row on which it fails (an index,
+        a root).
+        """
+        if known_layers(self.module):
+            results, failed = by_rows(lambda at: self._together(taken(X, at), taken(y, at)), len(X))
+        else:
+            one = partial(_alone, with_parameters(self.module, self.parameters))
+            results, failed = apply(one, (X, y), len(X), self._finish)
+        if results is None:
+            return np.zeros((len(X), self.parameters.size)), np.zeros(len(X))
+        return np.where(failed[:, None], 0.0, results[0]), np.where(failed, 0.0, results[1])
+
+    def _together(self, X: Array, y: Array) -> tuple[Array, Array]:
         torch = load_torch()
-        frame = deepcopy(self.module).eval()
+        frame: Any = Alone(self.module).fresh()
+        frame.eval()
 
         def loss(parameters: Any, row: Any, code: Any) -> Any:
             logits = torch.func.functional_call(frame, parameters, (row[None],))
             return torch.nn.functional.cross_entropy(logits, code[None])
 
         one = torch.func.vmap(torch.func.grad_and_value(loss), in_dims=(None, 0, 0))
-        codes = torch.from_numpy(np.maximum(y, 0).astype(np.int64))
         parameters = shaped(self.module, self.parameters)
-        gradients, losses = one(parameters, as_rows(self.module, X), codes)
+        gradients, losses = one(parameters, as_rows(self.module, X), _codes(y))
         columns = [gradients[name].reshape(len(X), -1) for name in parameters]
         return torch.cat(columns, dim=1).double().numpy(), losses.double().numpy()
+
+    def _finish(self, found: Any, rows: int) -> tuple[Array, Array]:
+        """Of one row (or copies of it), as plain arrays, whatever a network makes of it."""
+        gradient, loss = (np.asarray(each, dtype=np.float64) for each in found)
+        if rows > 2 or gradient.shape != (1, self.parameters.size) or loss.shape != (1,):
+            raise ValueError("the network must give one number for each parameter.")
+        return gradient, loss
 
     def sensitivity(self, n_rows: int) -> float:
         """Of the mean, in the Euclidean norm."""
         return 2 * self.clip / n_rows
+
+
+def _alone(frame: Any, X: Array, y: Array) -> tuple[Array, Array]:
+    """Gradient and loss of one row (or of the first of its copies), by a network of anybody's."""
+    torch = load_torch()
+    weights = list(trainable(frame).values())
+    with torch.enable_grad():
+        losses = torch.nn.functional.cross_entropy(
+            frame(as_rows(frame, X)), _codes(y), reduction="none"
+        )
+        gradients = torch.autograd.grad(losses[0], weights, materialize_grads=True)
+    flat = torch.cat([each.reshape(1, -1) for each in gradients], dim=1)
+    return flat.double().numpy(), losses[:1].detach().double().numpy()
+
+
+def _codes(y: Array) -> Any:
+    return load_torch().from_numpy(np.maximum(y, 0).astype(np.int64))

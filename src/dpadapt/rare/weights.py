@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .trees import Array
+Array = NDArray[np.float64]
 
 __all__ = ["weights_of_classes"]
 
