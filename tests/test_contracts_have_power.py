@@ -6,6 +6,7 @@ below differs from it in one place, and a named test of the battery must catch i
 
 from __future__ import annotations
 
+import copy
 import doctest
 import logging
 import warnings
@@ -18,20 +19,25 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt import Guarantee, Private
+import dpadapt
+from dpadapt import Guarantee, Private, mixing
 from dpadapt._checks import aligned_private, public_scaling, session_options
 from dpadapt._linear import LinearRegressor
 from dpadapt._progress import row_progress
 from dpadapt.base import PrivateEstimator
 from dpadapt.baselines import AdaSSPClassifier
-from dpadapt.privacy import Cleaning, RowMean
+from dpadapt.mixing.queries import ClippedGradients
+from dpadapt.privacy import Cleaning, RowMean, RowSum
 from dpadapt.privacy.core.noise import _ContinuousNoise
-from dpadapt.privacy.mechanisms import Gaussian, GaussianPurse
+from dpadapt.privacy.core.statistic import Rows
+from dpadapt.privacy.mechanisms import FilteredMean, Gaussian, GaussianPurse
+from dpadapt.privacy.rows.sources import MemoryRows
 from dpadapt.privacy.rows.tables import numbers
-from dpadapt.privacy.statistics import SecondMoment
+from dpadapt.privacy.statistics import Gram, SecondMoment, WeightedMean
 from dpadapt.testing import (
     Facts,
     Subject,
+    additive,
     check_private_estimator,
     parametrize_with_private_checks,
     private_checks,
@@ -193,6 +199,59 @@ class NoiseBeforeCharge(Sound):
 class UnderstatesSensitivity(Sound):
     def query(self, cleaning):
         return Mean(cleaning, understated=0.5)
+
+
+def takes(block):
+    """An estimator whose statistic takes this of a block."""
+
+    class Odd(Mean):
+        def block(self, X, y):
+            return block(X)
+
+    return lambda self, cleaning: Odd(cleaning)
+
+
+class CentresByTheBlock(Sound):
+    query = takes(lambda X: np.tanh(X - X.mean(axis=0)).sum(axis=0))
+
+
+class SortsTheBlock(Sound):
+    query = takes(lambda X: (np.sort(X, axis=0) * X / (1 + X**2)).sum(axis=0))
+
+
+class RanksTheBlock(Sound):
+    query = takes(lambda X: (np.argsort(X, axis=0) < len(X) / 2).sum(axis=0) / 4)
+
+
+class NormalisesByTheBlock(Sound):
+    query = takes(lambda X: (X / (1e-9 + np.abs(X).max())).sum(axis=0))
+
+
+class CountsTheBlock(Sound):
+    """A hair only, which neighbours of the same size never show."""
+
+    query = takes(lambda X: (1 - 1e-5) * X.sum(axis=0) + 1e-6)
+
+
+class Centred(Cleaning):
+    """Cleaned rows, less their mean."""
+
+    def __call__(self, X, y):
+        rows, labels = super().__call__(X, y)
+        return rows - rows.mean(axis=0), labels
+
+
+class CentresAsItCleans(Sound):
+    def query(self, cleaning):
+        return Mean(Centred(2 * cleaning.radius, cleaning.center, cleaning.scale))
+
+
+class UnderstatesMagnitude(Sound):
+    def query(self, cleaning):
+        class Small(Mean):
+            magnitude = 0.5 * cleaning.radius
+
+        return Small(cleaning, understated=2.0)
 
 
 class PrivateRadius(Sound):
@@ -430,7 +489,15 @@ IN_MODEL = "check_nothing_private_stays_in_the_model"
 IN_FILE = "check_nothing_private_is_written_to_a_file"
 NEIGHBOURS = "check_one_replaced_row_moves_no_release_beyond_its_sensitivity"
 SCALES = "check_noise_is_the_noise_of_the_events"
+ADDS = "check_a_block_adds_up_what_its_rows_add"
 CAUGHT = [
+    (CentresByTheBlock, ADDS),
+    (SortsTheBlock, ADDS),
+    (RanksTheBlock, ADDS),
+    (NormalisesByTheBlock, ADDS),
+    (CountsTheBlock, ADDS),
+    (CentresAsItCleans, ADDS),
+    (UnderstatesMagnitude, ADDS),
     (AssertsEpsilon, "check_guarantee_is_what_an_independent_accountant_finds"),
     (ForgetsTheCharge, SCALES),
     (ForgetsTheCharge, "check_a_ledger_is_charged_the_events_of_the_guarantee"),
@@ -501,6 +568,94 @@ def test_every_named_check_passes_on_the_sound_estimator():
     for kind, name in CAUGHT:
         sound = SoundClassifier if issubclass(kind, SoundClassifier) else Sound
         assert failures(sound, name) == []
+
+
+class WeightedSum(Mean, WeightedMean):
+    """Weights, each of which should go with its row alone."""
+
+    normalised = False
+
+    def weighted_block(self, X, y, weights):
+        return (X * weights[:, None]).sum(axis=0) / (weights.sum() if self.normalised else 1)
+
+
+class KeptSum(Mean, FilteredMean):
+    """Rows that are left out, which should take nothing along."""
+
+    taken_along = 0.0
+
+    def norms(self, X, y):
+        return np.linalg.norm(X, axis=1)
+
+    def kept(self, X, y, keep):
+        return X[keep].sum(axis=0) + self.taken_along * X[~keep].sum(axis=0)
+
+
+def correlation(A, B):
+    """A kernel of rows that are centred by all that are there."""
+    rows = A - A.mean(axis=0)
+    return rows @ (B - A.mean(axis=0)).T / 100
+
+
+RADIUS = Cleaning(radius=5.0)
+OF_ROWS = {
+    "weights": (WeightedSum(RADIUS), {"normalised": True}),
+    "rows left out": (KeptSum(RADIUS), {"taken_along": 0.1}),
+    "table": (Rows(RADIUS), {"cleaning": Centred(5.0)}),
+    "pairs": (Gram(lambda A, B: A @ B.T / 100, 1.0), {"kernel": correlation}),
+    "pairs with a pool": (
+        Gram(lambda A, B: A @ B.T / 100, 1.0, np.ones((2, 3))),
+        {"kernel": correlation},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OF_ROWS)
+def test_whatever_is_hidden_is_seen_row_by_row(kind):
+    sound, change = OF_ROWS[kind]
+    source = MemoryRows(np.random.default_rng(0).normal(size=(50, 3)), None)
+    assert list(additive._odd(sound, source)) == []
+    broken = copy.copy(sound)
+    vars(broken).update(change)
+    found = list(additive._odd(broken, source))
+    # a kernel of others is asked about one pair at a time: what it mixes is not there
+    assert bool(found) == ("pairs" not in kind), kind
+
+
+def test_a_sum_that_a_fit_hides_is_seen(monkeypatch):
+    """Within a RowSum, at any time, and under an individual filter."""
+
+    class Later(Mean):
+        looks = 0
+
+        def block(self, X, y):
+            Later.looks += 1
+            return X.sum(axis=0) + (Later.looks > 60)
+
+    class OfSums(Sound):
+        def query(self, cleaning):
+            return RowSum(Later(cleaning))
+
+        def release(self, opened, hidden):
+            opened.hide(hidden.statistic)  # once more: by then it is another
+            return super().release(opened, hidden) / 400
+
+    assert failures(OfSums, ADDS)
+    subject = Subject(
+        dpadapt.AdaMixClassifier(
+            epsilon=1.0, delta=1e-6, steps=mixing.Steps(4, individual_filter=2.0)
+        ),
+        Facts(labels=True),
+    )
+    CHECKS[ADDS](subject)
+
+    def taking_along(self, X, y, keep):
+        return right(self, X, y, keep) + 0.1 * right(self, X, y, ~keep)
+
+    right = ClippedGradients.kept
+    monkeypatch.setattr(ClippedGradients, "kept", taking_along)
+    with pytest.raises(AssertionError, match="rows adds and what they add one by one"):
+        CHECKS[ADDS](subject)
 
 
 def test_a_broken_promise_is_told_with_how_it_is_broken():

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from . import (
+    additive,
     budgets,
     chance,
     guarantees,
@@ -34,7 +35,7 @@ def _checks_of(module: ModuleType) -> dict[str, Callable[[Subject], None]]:
 CHECKS: dict[str, Callable[[Subject], None]] = {
     name: check
     for module in (
-        *(refusals, guarantees, neighbours, leaks, budgets, chance),
+        *(refusals, guarantees, additive, neighbours, leaks, budgets, chance),
         *(inputs, kinds, sklearn_rules, threads, processes),
     )
     for name, check in _checks_of(module).items()

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from dpadapt import Guarantee
+from dpadapt import Guarantee, Private
 
 from .expecting import require
 from .independent_accountant import recompute_epsilon
@@ -61,9 +61,20 @@ def check_noise_is_the_noise_of_the_events(subject: Subject) -> None:
     """Each release has the noise of an event that was charged, and each event its releases."""
     model, tape = subject.usual.model, subject.usual.tape
     _match(subject, tape, model.guarantee_.events)
-    with taped() as tape:
-        model = subject.fit(subject.make(noise="secure", random_state=None), subject.private())
-    _match(subject, tape, model.guarantee_.events)
+    for private in (subject.private(), _half_labelled(subject)):
+        with taped() as tape:
+            model = subject.fit(subject.make(noise="secure", random_state=None), private)
+        _match(subject, tape, model.guarantee_.events)
+
+
+def _half_labelled(subject: Subject) -> Private:
+    """Rows of which every second one has no label, where labels are read."""
+    rows = subject.rows()
+    labels = subject.labels(rows)
+    if labels is not None:
+        labels = np.array(labels, dtype=object)
+        labels[::2] = None
+    return subject.private(rows, labels)
 
 
 def _match(subject: Subject, tape: list, events: tuple) -> None:

@@ -13,7 +13,9 @@ from unittest import mock
 
 import numpy as np
 
+from dpadapt.privacy.core.mechanism import Noise
 from dpadapt.privacy.core.noise import NoiseSource
+from dpadapt.privacy.core.session import Session
 from dpadapt.privacy.mechanisms import randomised_response as responses
 from dpadapt.privacy.mechanisms.gaussian import GaussianInside
 from dpadapt.privacy.mechanisms.purse import HAIR, GaussianPurse
@@ -29,8 +31,9 @@ class Draw:
     value: np.ndarray
     scale: float
     answer: Any
-    unit: float = 1.0  # of a purse: the sensitivity for which its noise was made,
-    share: float = 1.0  # and the part of the purse that it cost
+    unit: float = 1.0  # times its noise is as large as that of its event: of a purse, the
+    # sensitivity for which it was made; elsewhere, all rows over those with a label, about
+    share: float = 1.0  # the part of a purse that it cost
 
 
 @contextmanager
@@ -76,7 +79,7 @@ def taped(replay: Sequence[Draw] | None = None) -> Iterator[list[Draw]]:
 
             def given(value: Any, noise: Any) -> Any:
                 noise = noise if then is None else copy.deepcopy(then.answer)
-                tape.append(Draw("add_gaussian", np.zeros(size), scale, noise.copy()))
+                tape.append(Draw("add_gaussian", np.zeros(size), scale, noise.copy(), *purses[-1]))
                 return function(value, noise)
 
             return original(self, hidden, scale, source, function=given)
@@ -96,10 +99,40 @@ def taped(replay: Sequence[Draw] | None = None) -> Iterator[list[Draw]]:
                     put(source, name, tapped(name, vars(source)[name]))
         put(GaussianInside, "release", inside(GaussianInside.release))
         put(GaussianPurse, "release", _of_purse(GaussianPurse.release, purses))
+        grown: list[tuple[Noise, float]] = []
+        put(Noise, "enlarged", _of_noise(Noise.enlarged, grown))
+        put(Session, "release", _of_session(Session.release, grown, purses))
         response = tapped("randomised_response", responses.randomised_response)
         put(responses, "randomised_response", response)
         with _told(wrong):
             yield tape
+
+
+def _of_noise(original: Callable[..., Any], grown: list[tuple[Noise, float]]) -> Any:
+    @functools.wraps(original)
+    def ask(self: Any, times: float) -> Any:
+        larger = original(self, times)
+        grown.append((larger, times))
+        return larger
+
+    return ask
+
+
+def _of_session(
+    original: Callable[..., Any],
+    grown: list[tuple[Noise, float]],
+    purses: list[tuple[float, float]],
+) -> Any:
+    @functools.wraps(original)
+    def ask(self: Any, grant: Any, hidden: Any, **public: Any) -> Any:
+        own = (times for each, times in grown if each is grant.mechanism)
+        purses.append((next(own, 1.0), 1.0))
+        try:
+            return original(self, grant, hidden, **public)
+        finally:
+            purses.pop()
+
+    return ask
 
 
 def _of_purse(original: Callable[..., Any], purses: list[tuple[float, float]]) -> Any:
