@@ -11,7 +11,7 @@ from dpadapt.cli import screens
 from dpadapt.cli.screens import plain_errors, say, say_note
 
 from .markdown import write_markdown
-from .page import Paper, run_experiments, write_page
+from .page import Paper, read_section, run_experiments, write_page
 from .papers import known_papers, paper_of
 from .runs import Options
 
@@ -52,9 +52,10 @@ def reproduce(
     """Run the experiments of a paper again, with ours beside them.
 
     Writes a table (CSV) and a picture (PNG) for each figure and one page, index.html, that also
-    says what of the paper could not be matched. By default into reproduced/ and the paper's number;
-    figures that are already there and not run again stay. Real data is read from the folder that
-    the environment variable DPADAPT_DATA names.
+    says what of the paper could not be matched, and whether its claims hold, computed from the
+    tables; the page is written anew after each figure. By default into reproduced/ and the paper's
+    number; figures that are already there and not run again stay. Real data is read from the folder
+    that the environment variable DPADAPT_DATA names.
 
     [bold]Examples[/]
 
@@ -96,12 +97,17 @@ def reproduce_paper(
     resample: bool = False,
 ) -> None:
     """Run one figure or all, write their files, and say what was found."""
-    import pandas as pd
     from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
     if resample and paper.number not in _RESAMPLED:
         raise ValueError(f"paper {paper.number} draws no private people with replacement.")
     chosen = list(paper.experiments) if figure is None else [paper.choose(figure)]
+
+    def write() -> list[Path]:
+        """Both pages; the text is for a run of everything."""
+        pages = [write_page(paper, out)]
+        return pages if figure is not None else [*pages, write_markdown(paper, out)]
+
     columns = (BarColumn(bar_width=20), TimeElapsedColumn(), "{task.description}")
     with Progress(*columns, console=screens.console(), transient=True) as bar:
         task = bar.add_task("starting")
@@ -116,19 +122,25 @@ def reproduce_paper(
             resample=resample,
             progress=progress,
         )
-        missing = run_experiments(chosen, out, options)
+        missing = run_experiments(chosen, out, options, after=write)
     if figure is not None and missing:
         raise ValueError(missing[0])
     for each in chosen:
-        if any(note.startswith(f"figure {each.name}:") for note in missing):
+        section = read_section(each, out)
+        if section is None or any(note.startswith(f"figure {each.name}:") for note in missing):
             continue
         say(each.name, each.title, style="bold")
-        for sentence in each.findings(pd.read_csv(out / f"{each.file}.csv")):
+        for sentence in section.findings:
             say("", sentence)
+        if section.verdict is not None:
+            say("", section.verdict.head, style="bold")
+            for sentence in section.verdict.lines:
+                say("", sentence)
     for note in missing:
         say_note(note)
     if resample:
         say_note("private people were drawn with replacement: such results are NOT private.")
-    say("wrote", f"{write_page(paper, out)} (open it in a browser), a CSV and a PNG a figure")
-    if figure is None:
-        say("", f"{write_markdown(paper, out)} (the same as text)")
+    page, *texts = write()
+    say("wrote", f"{page} (open it in a browser), a CSV and a PNG a figure")
+    for text in texts:
+        say("", f"{text} (the same as text)")

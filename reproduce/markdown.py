@@ -5,16 +5,11 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
+from .page import Experiment, Paper, read_section
+from .verdicts import Verdict
 
-from .page import Experiment, Paper
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["write_markdown"]
+__all__ = ["verdict_lines", "write_markdown"]
 
 
 def write_markdown(paper: Paper, out: Path, path: Path | None = None) -> Path:
@@ -47,9 +42,10 @@ def write_markdown(paper: Paper, out: Path, path: Path | None = None) -> Path:
         f"    python -m reproduce {paper.number} --figure {paper.names[0] if paper.names else '1'}",
         f"    python -m reproduce {paper.number} --repeats 10 --jobs 2     # everything",
         "",
-        "This page is written by the command, from its tables. Real data is read from the folder "
-        "that the environment variable `DPADAPT_DATA` names; `reproduce/data` says which files. "
-        "Set `OPENBLAS_NUM_THREADS=1`: the matrices are small.",
+        "This page is written by the command, from its tables; every verdict is computed from the "
+        "table above it. Real data is read from the folder that the environment variable "
+        "`DPADAPT_DATA` names; `reproduce/data` says which files. Set `OPENBLAS_NUM_THREADS=1`: "
+        "the matrices are small.",
         "",
         "## What is the paper's setting, and what is not",
         "",
@@ -65,46 +61,39 @@ def write_markdown(paper: Paper, out: Path, path: Path | None = None) -> Path:
         lines += ["", "Different from the paper:", "", *(f"- {each}" for each in paper.differences)]
     for each in paper.experiments:
         lines += _section(each, out, path)
-        if paper.verdicts.get(each.name):
-            lines += ["", f"**Verdict: {paper.verdicts[each.name]}**"]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
 
 
-def _section(experiment: Experiment, out: Path, path: Path) -> list[str]:
-    import pandas as pd
+def verdict_lines(verdict: Verdict) -> list[str]:
+    """How a verdict stands on a page.
 
+    Examples
+    --------
+    >>> verdict_lines(Verdict("Verdict: holds.", ("Holds: it falls: from 3 to 1.",)))
+    ['**Verdict: holds.**', '', '- Holds: it falls: from 3 to 1.']
+    """
+    return [f"**{verdict.head}**", "", *(f"- {line}" for line in verdict.lines)]
+
+
+def _section(experiment: Experiment, out: Path, path: Path) -> list[str]:
     lines = ["", f"## {experiment.title}", "", experiment.about, ""]
-    source = out / f"{experiment.file}.csv"
-    if not source.exists():
-        return [*lines, "Not run, or its data is missing."]
-    table = pd.read_csv(source)
+    section = read_section(experiment, out)
+    if section is None:
+        return [*lines, "Not run, or its data is missing, so that there is no verdict."]
     picture = f"{experiment.file}.png"
     if path.parent != out:
         shutil.copyfile(out / picture, path.parent / f"{path.stem}_{picture}")
         picture = f"{path.stem}_{picture}"
-    summary = experiment.summarise(table)
-    return [
-        *lines,
-        *_draws(table),
-        *(f"- {sentence}" for sentence in experiment.findings(table)),
+    lines += [
+        *([section.draws, ""] if section.draws else []),
+        *(f"- {sentence}" for sentence in section.findings),
         "",
         f"![{experiment.title}]({picture})",
         "",
-        *_table(list(summary.columns), summary.astype(str).to_numpy().tolist()),
+        *_table(list(section.summary.columns), section.summary.astype(str).to_numpy().tolist()),
     ]
-
-
-def _draws(table: pd.DataFrame) -> list[str]:
-    """How many draws of data and noise a setting has, if the table tells them apart."""
-    for name in ("repeat", "seed"):
-        if name in table:
-            settings = [each for each in ("dataset", "setting", "d", "n") if each in table]
-            counts = (table.groupby(settings) if settings else table)[name].agg("nunique")
-            least, most = np.min(counts), np.max(counts)
-            told = f"{most}" if least == most else f"{least} to {most}"
-            return [f"Draws of data and noise: {told}.", ""]
-    return []
+    return lines if section.verdict is None else [*lines, "", *verdict_lines(section.verdict)]
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

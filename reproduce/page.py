@@ -1,32 +1,46 @@
 """How the results of a paper's experiments become tables, pictures and one page.
 
 A run leaves one CSV for each experiment; pictures and the page are made from the CSV files that are
-in the folder, so that experiments can be run one by one and the page still shows all of them.
+in the folder, so that experiments can be run one by one and the page still shows all of them. Both
+are written after each experiment: a run that is stopped leaves the page of what was run.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report.figures import GREY, STYLE, as_data_uri, blank
+from dpadapt.report.figures import GREY, STYLE, blank
 
-from .runs import Options
+from .runs import Options, draws_of
+from .verdicts import Claim, Verdict, judge, printed
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Experiment", "Paper", "finish", "panels", "run_experiments", "write_page"]
+__all__ = [
+    "Experiment",
+    "Paper",
+    "Section",
+    "finish",
+    "panels",
+    "read_section",
+    "run_experiments",
+    "write_page",
+    "write_picture",
+]
 
 _DPI = 150
+_QUICK = "A quick run: fewer settings and steps than are named above."
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One figure: how to run it, sum it up, draw it, and say what it shows.
+    """One figure: how to run it, sum it up, draw it, say what it shows, and judge it.
 
     Parameters
     ----------
@@ -42,6 +56,10 @@ class Experiment:
         From that table to a figure.
     findings : callable
         From that table to sentences.
+    claims : sequence of Claim
+        What the paper says of it; a verdict is computed from the table on the page.
+    spread : str
+        What bars or bands are; told where there is more than one draw.
 
     Examples
     --------
@@ -57,6 +75,8 @@ class Experiment:
     summarise: Callable[[pd.DataFrame], pd.DataFrame]
     draw: Callable[[pd.DataFrame], Figure]
     findings: Callable[[pd.DataFrame], Sequence[str]]
+    claims: Sequence[Claim] = ()
+    spread: str = ""
 
     @property
     def file(self) -> str:
@@ -78,9 +98,6 @@ class Paper:
     differences : sequence of str
         Where this differs from what the paper states.
     experiments : sequence of Experiment
-    verdicts : mapping of str to str
-        For an experiment's name, one line on whether the paper's claim holds, with the numbers of
-        the page in ``docs``.
 
     Examples
     --------
@@ -94,7 +111,6 @@ class Paper:
     unstated: Mapping[str, str]
     differences: Sequence[str]
     experiments: Sequence[Experiment]
-    verdicts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -111,7 +127,79 @@ class Paper:
         )
 
 
-def run_experiments(experiments: Sequence[Experiment], out: Path, options: Options) -> list[str]:
+@dataclass(frozen=True)
+class Section:
+    """What the page says of one experiment that was run."""
+
+    summary: pd.DataFrame
+    draws: str
+    findings: tuple[str, ...]
+    verdict: Verdict | None
+
+
+def read_section(experiment: Experiment, out: Path) -> Section | None:
+    """From the experiment's table in the folder; None if there is none.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> each = Experiment("1", "Title", "About.", pd.DataFrame, str, str, str)
+    >>> read_section(each, Path("no such folder")) is None
+    True
+    """
+    if not (out / f"{experiment.file}.csv").exists():
+        return None
+    table, quick = _read_table(experiment, out)
+    summary = experiment.summarise(table)
+    draws, told = draws_of(table), [_QUICK] if quick else []
+    if draws is not None:
+        told.append(f"Draws of data and noise: {draws}.")
+        told += [experiment.spread] if draws.most > 1 and experiment.spread else []
+    return Section(
+        summary,
+        " ".join(told),
+        tuple(experiment.findings(table)),
+        judge(experiment.claims, printed(summary), str(draws or "")),
+    )
+
+
+def _read_table(experiment: Experiment, out: Path) -> tuple[pd.DataFrame, bool]:
+    """What an experiment's run left, and whether it was a quick one."""
+    import pandas as pd
+
+    table = pd.read_csv(out / f"{experiment.file}.csv")
+    quick = "quick" in table and bool(table["quick"].any())
+    return table.drop(columns="quick", errors="ignore"), quick
+
+
+def write_picture(experiment: Experiment, out: Path) -> Path:
+    """Draw an experiment from its table, unless its picture is newer than that.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> each = Experiment("1", "", "", pd.DataFrame, str, lambda table: panels(2, 1, 1, 1)[0], str)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pd.DataFrame({"n": [1]}).to_csv(Path(folder) / "figure_1.csv")
+    ...     write_picture(each, Path(folder)).name
+    'figure_1.png'
+    """
+    import matplotlib
+
+    source, path = out / f"{experiment.file}.csv", out / f"{experiment.file}.png"
+    if not path.exists() or path.stat().st_mtime_ns < source.stat().st_mtime_ns:
+        with matplotlib.rc_context(STYLE):
+            figure = experiment.draw(_read_table(experiment, out)[0])
+            figure.savefig(path, dpi=_DPI, bbox_inches="tight")
+    return path
+
+
+def run_experiments(
+    experiments: Sequence[Experiment],
+    out: Path,
+    options: Options,
+    after: Callable[[], object] = lambda: None,
+) -> list[str]:
     """Run experiments and write their tables.
 
     Parameters
@@ -120,6 +208,8 @@ def run_experiments(experiments: Sequence[Experiment], out: Path, options: Optio
     out : Path
         The folder; files of other experiments in it stay.
     options : Options
+    after : callable
+        Called when a table was written.
 
     Returns
     -------
@@ -143,7 +233,8 @@ def run_experiments(experiments: Sequence[Experiment], out: Path, options: Optio
         except MissingDataError as error:
             missing.append(f"figure {each.name}: {error}")
             continue
-        tables[each.run].to_csv(out / f"{each.file}.csv", index=False)
+        tables[each.run].assign(quick=options.quick).to_csv(out / f"{each.file}.csv", index=False)
+        after()
     return missing
 
 
@@ -159,25 +250,20 @@ def write_page(paper: Paper, out: Path) -> Path:
     True
     """
     import jinja2
-    import matplotlib
-    import pandas as pd
 
     sections: list[dict[str, Any]] = []
     for each in paper.experiments:
-        source = out / f"{each.file}.csv"
-        section: dict[str, Any] = {"experiment": each, "ran": source.exists()}
-        if source.exists():
-            table = pd.read_csv(source)
-            summary, figure = each.summarise(table), each.draw(table)
-            with matplotlib.rc_context(STYLE):
-                figure.savefig(out / f"{each.file}.png", dpi=_DPI, bbox_inches="tight")
-            section |= {
-                "picture": as_data_uri(figure),
-                "findings": each.findings(table),
-                "columns": list(summary.columns),
-                "rows": summary.astype(str).values.tolist(),
+        section = read_section(each, out)
+        shown: dict[str, Any] = {"experiment": each, "ran": section is not None}
+        if section is not None:
+            picture = base64.b64encode(write_picture(each, out).read_bytes()).decode("ascii")
+            shown |= {
+                "picture": f"data:image/png;base64,{picture}",
+                "said": section,
+                "columns": list(section.summary.columns),
+                "rows": section.summary.astype(str).to_numpy().tolist(),
             }
-        sections.append(section)
+        sections.append(shown)
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Options", "run_cells"]
+__all__ = ["Draws", "Options", "draws_of", "run_cells", "spread_note"]
 
 Cell = TypeVar("Cell")
 Rows = list[dict[str, Any]]
@@ -52,6 +52,56 @@ class Options:
     jobs: int = 1
     resample: bool = False
     progress: Callable[[int, int, str], None] = _silent
+
+
+@dataclass(frozen=True)
+class Draws:
+    """How many draws of data and noise a setting of a run has: the least, and the most.
+
+    Examples
+    --------
+    >>> str(Draws(1, 3)), str(Draws(5, 5))
+    ('1 to 3', '5')
+    """
+
+    least: int
+    most: int
+
+    def __str__(self) -> str:
+        return f"{self.most}" if self.least == self.most else f"{self.least} to {self.most}"
+
+
+def draws_of(table: pd.DataFrame) -> Draws | None:
+    """Count the draws of each setting of a table; None if it does not tell them apart.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> str(draws_of(pd.DataFrame({"n": [1, 1, 2], "repeat": [0, 1, 0]})))
+    '1 to 2'
+    """
+    for name in ("repeat", "seed"):
+        if name in table:
+            drawn = table[table[name].notna()]
+            settings = [each for each in ("dataset", "setting", "d", "n") if each in table]
+            if not settings:
+                return Draws(drawn[name].nunique(), drawn[name].nunique())
+            counts = drawn.groupby(settings)[name].nunique()
+            return Draws(int(counts.min()), int(counts.max()))
+    return None
+
+
+def spread_note(table: pd.DataFrame, told: str) -> str:
+    """What a picture says of its bars or bands; of one draw, which has none, that it is one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> spread_note(pd.DataFrame({"repeat": [0, 0]}), "Bars: one standard deviation.")
+    'One draw.'
+    """
+    draws = draws_of(table)
+    return told if draws is not None and draws.most > 1 else "One draw."
 
 
 def run_cells(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,24 +12,24 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["ALARM", "GREEN", "PINK", "SKY", "YELLOW", "band", "budget_colours", "mean_and_spread"]
+__all__ = ["ALARM", "GREEN", "PINK", "SKY", "YELLOW", "band", "budget_colour", "mean_and_spread"]
 
 GREEN, PINK, SKY = "#009E73", "#CC79A7", "#56B4E9"  # Okabe and Ito's, beside those of reports
 YELLOW, ALARM = "#B8860B", "#8a3b00"  # dark enough for thin lines, and for warnings
 
-_SHADES = ("#440154", "#31688e", "#1f9e89", "#6ab82f", "#d9a400")  # from small epsilon to large
+# up to which epsilon a colour goes: by its value, so that it is the same in every picture
+_SHADES = {0.5: "#440154", 1.0: "#31688e", 2.0: "#1f9e89", 5.0: "#6ab82f", math.inf: "#d9a400"}
 
 
-def budget_colours(count: int) -> list[str]:
-    """Colours for curves of growing epsilon.
+def budget_colour(epsilon: float) -> str:
+    """Colour of a curve, from small epsilon to large; whatever other curves there are.
 
     Examples
     --------
-    >>> budget_colours(2)
-    ['#440154', '#d9a400']
+    >>> budget_colour(1.0), budget_colour(15.0)
+    ('#31688e', '#d9a400')
     """
-    places = np.linspace(0, len(_SHADES) - 1, max(count, 2)).round().astype(int)
-    return [_SHADES[place] for place in places[:count]]
+    return next(shade for most, shade in _SHADES.items() if epsilon <= most)
 
 
 def mean_and_spread(values: Sequence[float], digits: int = 1) -> str:

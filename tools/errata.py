@@ -1,7 +1,9 @@
 """The page of errata: what the papers print, what is true, the number, and the test that shows it.
 
 Entries are in ``reproduce/errata``, one TOML file a paper, each entry a table ``[[erratum]]`` with
-the keys id, printed, true, number and test. The page is generated; a test keeps it up to date.
+the keys id, printed, true, number and test. What is in no paper, and was learnt on the way (about
+numbers in a computer, or about a method of ours), is a ``[[note]]`` with ``about`` for ``printed``.
+The page is generated; a test keeps it up to date.
 
 Usage: ``python -m tools.errata`` writes ``docs/errata.md``; with ``--check`` it only looks.
 """
@@ -13,7 +15,7 @@ import ast
 import sys
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,8 +40,15 @@ _HEAD = """# Errata of the papers
 This page is generated (`python -m tools.errata`) from the files in `reproduce/errata`. Every entry
 says what is printed, what is true, a number, and the test that would fail if the printed form were
 right. None of it is held against the papers: a formula that is run on many machines is read more
-often than one that is printed once.
+often than one that is printed once. What is in no paper is under [notes](#notes-about-ourselves).
 """
+_NOTES = """## Notes about ourselves
+
+Nothing here is printed in a paper: these are about numbers in a computer, about what a paper leaves
+open, and about methods of our own. The tests are those that would fail without the cure.
+
+| | paper | about | what holds | number | test |
+|---|---|---|---|---|---|"""
 
 
 @dataclass(frozen=True)
@@ -54,6 +63,8 @@ class Erratum:
         What the paper has, what holds, and one measured number that tells them apart.
     test : str or list of str
         ``path::name`` of the tests that fail if the printed form were right.
+    note : bool, default=False
+        Whether it is about ourselves: then ``printed`` says what it is about.
 
     Examples
     --------
@@ -66,6 +77,7 @@ class Erratum:
     true: str
     number: str
     test: str | Sequence[str]
+    note: bool = False
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -82,16 +94,19 @@ def read_errata(path: Path) -> list[Erratum]:
     ['E1', 'E2']
     """
     found: list[Erratum] = []
-    wanted = {each.name for each in fields(Erratum)}
     with path.open("rb") as file:
         document: dict[str, Any] = tomllib.load(file)
-    for tables in document.values():
+    for kind, tables in document.items():
+        if kind not in ("erratum", "note"):
+            raise ValueError(f"{path.name}: {kind} must be erratum or note.")
+        first = "printed" if kind == "erratum" else "about"
+        wanted = {"id", first, "true", "number", "test"}
         for table in tables:
             if set(table) != wanted:
                 name = table.get("id", "an entry without id")
                 wrong = ", ".join(sorted(set(table) ^ wanted))
                 raise ValueError(f"{path.name}, {name}: keys missing or unknown: {wrong}.")
-            found.append(Erratum(**table))
+            found.append(Erratum(printed=table.pop(first), **table, note=kind == "note"))
     return found
 
 
@@ -140,19 +155,24 @@ def page() -> str:
     '# Errata of the papers'
     """
     papers = all_errata()
-    total = sum(len(entries) for entries in papers.values())
-    parts = [_HEAD, f"{total} entries.\n"]
+    every = [each for entries in papers.values() for each in entries]
+    notes = sum(each.note for each in every)
+    parts = [_HEAD, f"{len(every) - notes} errata, {notes} notes.\n"]
     for number, entries in papers.items():
         parts.append(f"## Paper {number}\n\n{_wrapped(_PAPERS[number])}\n")
         parts.append("| | printed | true | number | test |\n|---|---|---|---|---|")
-        parts += [_row(each) for each in entries]
+        parts += [_row(each) for each in entries if not each.note]
         parts.append("")
+    parts.append(_NOTES)
+    parts += [
+        _row(each, number) for number, entries in papers.items() for each in entries if each.note
+    ]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _row(entry: Erratum) -> str:
+def _row(entry: Erratum, *paper: str) -> str:
     tests = "; ".join(f"`{test}`" for test in entry.tests)
-    cells = (entry.id, entry.printed, entry.true, entry.number, tests)
+    cells = (entry.id, *paper, entry.printed, entry.true, entry.number, tests)
     return "| " + " | ".join(" ".join(each.split()).replace("|", "\\|") for each in cells) + " |"
 
 

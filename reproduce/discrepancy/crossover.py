@@ -37,6 +37,7 @@ __all__ = [
     "draw_crossover",
     "run_crossover",
     "run_crossover_cell",
+    "summarise_crossover",
 ]
 
 _CONFIDENCE = 0.975  # of a paired difference, one side
@@ -129,6 +130,29 @@ def run_crossover(options: Options) -> pd.DataFrame:
         )
     ]
     return run_cells(run_crossover_cell, cells, options, "crossover")
+
+
+def summarise_crossover(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean discrepancies, a line for each n epsilon and d.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> line = {"d": 10, "n": 100, "epsilon": 0.1, "repeat": 0, "method": "moments"}
+    >>> summarise_crossover(pd.DataFrame([line | {"discrepancy": 0.3}])).iloc[0].tolist()
+    ['10', '10', '1', '0.300']
+    """
+    import pandas as pd
+
+    lines = []
+    for (n, epsilon), part in _settings(table):
+        for d, cell in part.groupby("d"):
+            line = {"n epsilon": f"{n * epsilon:.4g}", "d": f"{d}"}
+            line["runs"] = f"{cell['repeat'].nunique()}"
+            for method, found in cell.groupby("method", sort=False)["discrepancy"]:
+                line[str(method)] = f"{found.mean():.3f}"
+            lines.append(line)
+    return pd.DataFrame(lines).fillna("")
 
 
 def draw_crossover(table: pd.DataFrame) -> Figure:

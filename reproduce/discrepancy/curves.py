@@ -9,7 +9,8 @@ import numpy as np
 
 from dpadapt.report.figures import GREY, INK, set_title
 from reproduce.page import finish, panels
-from reproduce.style import budget_colours, mean_and_spread
+from reproduce.runs import spread_note
+from reproduce.style import budget_colour, mean_and_spread
 
 from .style import NAMES
 
@@ -156,7 +157,7 @@ def draw_figure(table: pd.DataFrame, column: str) -> Figure:
         axes.set_ylabel(NAMES[column])
     note = (
         "Top: noise as printed, and ours. Bottom: the same algorithms with no more noise than ε "
-        "needs. Bars: one standard deviation."
+        f"needs. {spread_note(table, 'Bars: one standard deviation.')}"
     )
     finish(figure, grid, note, columns=8)
     return figure
@@ -165,8 +166,8 @@ def draw_figure(table: pd.DataFrame, column: str) -> Figure:
 def _panel(axes: Axes, shown: pd.DataFrame, method: str, oracles: tuple[str, ...]) -> None:
     """A curve for each epsilon, the algorithm without noise, and what it is measured against."""
     part = shown[(shown["method"] == method) & np.isfinite(shown["epsilon"])]
-    budgets = sorted(set(part["epsilon"]))
-    for epsilon, colour in zip(budgets, budget_colours(len(budgets)), strict=True):
+    for epsilon in sorted(set(part["epsilon"])):
+        colour = budget_colour(epsilon)
         here = part["epsilon"] == epsilon
         _curve(axes, part[here], f"ε = {epsilon:g}", color=colour, marker="o")
         best = (shown["method"] == f"{method}, {_BEST}") & (shown["epsilon"] == epsilon)
@@ -234,8 +235,7 @@ def figure_findings(table: pd.DataFrame, column: str) -> list[str]:
     return [
         f"One noisy matrix gives the lowest value of all private methods in {sum(ours)} of "
         f"{len(ours)} settings. The printed constants truly give {shares.min():.2g} to "
-        f"{shares.max():.2g} times the epsilon that they claim: they add more noise than they "
-        "need.",
+        f"{shares.max():.2g} times the epsilon that they claim.",
         *sentences,
         *_limits(free, column),
     ]

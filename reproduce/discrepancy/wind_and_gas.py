@@ -22,6 +22,7 @@ from dpadapt.report.figures import BLUE, GREY
 from reproduce.data.shifted import ShiftedData, load_gas, load_wind
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells
+from reproduce.style import mean_and_spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +36,7 @@ __all__ = [
     "real_findings",
     "run_gas",
     "run_wind",
+    "summarise_errors",
 ]
 
 Array = NDArray[np.float64]
@@ -192,6 +194,26 @@ def _scaling(X: Array) -> Callable[[Array], Array]:
 def _ridge(split: Split, rows: Callable[[Array], Array], weights: Array) -> Predictor:
     fit = weighted_ridge(rows(split.X), split.y, weights, ridge=RIDGE)
     return lambda X: np.asarray(rows(X) @ fit)
+
+
+def summarise_errors(table: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard deviation of the error, a line for each method.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"method": ["a", "a"], "mse": [1.0, 3.0]})
+    >>> summarise_errors(table).to_dict("records")
+    [{'method': 'a', 'MSE': '2.0000 ± 1.4142', 'splits': 2}]
+    """
+    import pandas as pd
+
+    return pd.DataFrame(
+        [
+            {"method": method, "MSE": mean_and_spread(list(found), 4), "splits": len(found)}
+            for method, found in table.groupby("method", sort=False)["mse"]
+        ]
+    )
 
 
 def draw_errors(table: pd.DataFrame) -> Figure:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpadapt.report.figures import INK, set_title
 from reproduce.page import finish, panels
-from reproduce.runs import Options, Rows, run_cells
+from reproduce.runs import Options, Rows, run_cells, spread_note
 from reproduce.style import mean_and_spread
 
 from .data import draw_setting
@@ -174,7 +174,8 @@ def draw_settings(table: pd.DataFrame) -> Figure:
             axes.plot(found.mean(), at, marker=style["marker"], color=style["color"], ls="",
                       ms=11 if method == OPEN else 6.5, label=method)  # fmt: skip
     axes.set_yticks(range(len(names)), [f"{each}" for each in reversed(names)])
-    axes.set(xscale="log", xlabel="error on T (%): mean, least and greatest")
+    seeds = spread_note(table, "Mean, least and greatest.")
+    axes.set(xscale="log", xlabel=f"error on T (%). {seeds}")
     axes.set_xticks([0.1, 0.3, 1, 3, 10, 30, 100], ["0.1", "0.3", "1", "3", "10", "30", "100"])
     axes.minorticks_off()
     axes.set_ylim(-0.6, len(names) - 0.4)

@@ -22,7 +22,7 @@ from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
 from reproduce.style import mean_and_spread
 
-from .figure_3 import ALPHA, BATCH, DELTA, EPSILON, PAPER_ROWS, PAPER_STEPS, along_the_run
+from .figure_3 import ALPHA, BATCH, DELTA, ENDLESS, EPSILON, PAPER_ROWS, PAPER_STEPS, along_the_run
 from .methods import Draw, common_arguments
 from .sample_sizes import true_epsilon
 from .style import shades, size_axis
@@ -122,6 +122,10 @@ def summarise_descent(table: pd.DataFrame) -> pd.DataFrame:
                 "not the paper's": CAVEAT,
             }
         )
+    along = along_the_run(table)
+    if along:
+        line = dict.fromkeys(lines[0], "-")
+        lines.append(line | {"R": ENDLESS, "loss of what is returned (%)": along})
     lines.append(
         {
             "R": f"{PAPER_STEPS[0]:,} to {PAPER_STEPS[-1]:,}",
@@ -200,11 +204,8 @@ def descent_findings(table: pd.DataFrame) -> list[str]:
         f"{100 * error:.1f}%, after {rounds:.1f} rounds."
         for steps, loss, error, rounds in means.itertuples()
     ]
-    if len(means) > 1 and means["rounds"].iloc[-1] < means["rounds"].iloc[0]:
-        sentences.append("As in Figure 3b, more steps need fewer rounds.")
-    sentences += along_the_run(table)
     sentences.append(
         f"Noise of the paper's sigma^2 = 20 L^2 costs epsilon {first['true_epsilon'].max():.2g} at "
-        "most with these rows: the budget of 0.5 is hardly used."
+        f"most with these rows, of a budget of {EPSILON:g}."
     )
     return sentences

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpadapt.hybrid.parity import parity_rows
 from dpadapt.hybrid.sample_sizes import (
@@ -58,10 +58,11 @@ def _least(spent: Callable[[int], float], allowed: float, low: int, high: int) -
     return high
 
 
-def _hyperplane() -> dict[str, Any]:
+def _hyperplane(quick: bool) -> dict[str, Any]:
     chi2 = draw_setting("figure 1").population.chi2
     found = sizes_of_algorithm_1(alpha=figures_1_and_2.ALPHA, beta=0.05, chi2=chi2, dimension=501)
-    sizes = figures_1_and_2.HYPERPLANE.sizes
+    design = figures_1_and_2.HYPERPLANE
+    sizes = design.quick if quick else design.sizes
     return {
         "printed": found.rows,
         "rounds": found.rounds,
@@ -71,10 +72,11 @@ def _hyperplane() -> dict[str, Any]:
     }
 
 
-def _ellipse() -> dict[str, Any]:
+def _ellipse(quick: bool) -> dict[str, Any]:
     chi2 = draw_setting("figure 2").population.chi2
     found = sizes_of_algorithm_1(alpha=figures_1_and_2.ALPHA, beta=_BETA, chi2=chi2, dimension=201)
-    sizes = figures_1_and_2.ELLIPSE.sizes
+    design = figures_1_and_2.ELLIPSE
+    sizes = design.quick if quick else design.sizes
     return {
         "printed": found.rows,
         "rounds": found.rounds,
@@ -94,7 +96,7 @@ def _known() -> dict[str, Any]:
     }
 
 
-def _any_learner() -> dict[str, Any]:
+def _any_learner(quick: bool) -> dict[str, Any]:
     printed = sizes_of_algorithm_2(**_known(), draws=_DRAWS, calibration="paper")
     tight = sizes_of_algorithm_2(**_known(), draws=_DRAWS)
     return {
@@ -107,10 +109,10 @@ def _any_learner() -> dict[str, Any]:
     }
 
 
-def _theorem() -> dict[str, Any]:
+def _theorem(quick: bool) -> dict[str, Any]:
     printed = sizes_of_algorithm_4(**_known(), dimension=9, calibration="paper")
     repaired = sizes_of_algorithm_4(**_known(), dimension=9)
-    sizes = figure_3._SIZES[SCHEDULE]
+    sizes = figure_3._QUICK if quick else figure_3._SIZES[SCHEDULE]
     return {
         "printed": printed.rows,
         "repaired": repaired.rows,
@@ -124,7 +126,7 @@ def _theorem() -> dict[str, Any]:
     }
 
 
-def _paper_run() -> dict[str, Any]:
+def _paper_run(quick: bool) -> dict[str, Any]:
     most = figure_3.PAPER_ROWS
     return {
         "printed": most,
@@ -135,20 +137,21 @@ def _paper_run() -> dict[str, Any]:
     }
 
 
-def _parity() -> dict[str, Any]:
+def _parity(quick: bool) -> dict[str, Any]:
     known = (parity.DIMENSION, draw_setting("parity").population.chi2)
     budget = (parity.EPSILON, parity.BETA)
+    sizes = parity.sizes_of(quick)
     return {
         "printed": parity.printed_rows(*known, *budget),
         "repaired": parity_rows(*known, *budget).total,
         "rounds": 1,
-        "used_low": parity._SIZES[0],
-        "used_high": parity._SIZES[-1],
+        "used_low": min(sizes),
+        "used_high": max(sizes),
         "note": "chi^2 + 1 = 1.9; rows kept with chance tanh(1/2) instead of 1/4",
     }
 
 
-_LINES: dict[str, Callable[[], dict[str, Any]]] = {
+_LINES: dict[str, Callable[[bool], dict[str, Any]]] = {
     "Figure 1, Algorithm 1": _hyperplane,
     "Figure 2, Algorithm 1": _ellipse,
     "Figure 3, Algorithm 2": _any_learner,
@@ -158,14 +161,22 @@ _LINES: dict[str, Callable[[], dict[str, Any]]] = {
 }
 
 
-def run_cell(name: str) -> Rows:
+class Cell(NamedTuple):
+    """One line, and whether the runs beside it are quick ones."""
+
+    name: str
+    quick: bool
+
+
+def run_cell(cell: Cell) -> Rows:
     """One line of the table."""
-    return [{"what": name} | _LINES[name]()]
+    return [{"what": cell.name} | _LINES[cell.name](cell.quick)]
 
 
 def run_sizes(options: Options) -> pd.DataFrame:
     """All lines."""
-    return run_cells(run_cell, list(_LINES), options, "sample sizes")
+    cells = [Cell(name, options.quick) for name in _LINES]
+    return run_cells(run_cell, cells, options, "sample sizes")
 
 
 def _number(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpadapt.report.figures import GREY, set_title
 from reproduce.page import panels
-from reproduce.runs import Options, Rows, run_cells
+from reproduce.runs import Options, Rows, run_cells, spread_note
 
 from .data import load_cover
 from .methods import (
@@ -151,11 +151,19 @@ def draw_cover(table: pd.DataFrame) -> Figure:
             bars(axes, part[part["method"] == method], method, 1 + 0.03 * (place - len(shown) / 2))
         budget_axis(axes, sorted(part["epsilon"].dropna().unique()), "accuracy (%)")
         set_title(axes, f"{TITLES[data]}\n(n = {part['n'].iloc[0]:,}): {name}")
-        if data == sets[-1] and shown:
-            axes.legend(loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8, frameon=False)
+    for row in grid:  # a method may be run on one of the sets only
+        found = {
+            label: handle
+            for axes in row
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        row[-1].legend(
+            found.values(), found.keys(), loc="center left", bbox_to_anchor=(1.02, 0.5), fontsize=8,
+            frameon=False,
+        )  # fmt: skip
     figure.suptitle(
-        "Not the paper's rows: 15,120 of 581,012. Bars: one standard deviation; marks are moved "
-        "apart a little.",
+        "Not the paper's rows: 15,120 of 581,012. "
+        f"{spread_note(table, 'Bars: one standard deviation.')} Marks are moved apart a little.",
         fontsize=9,
         color=GREY,
         x=0.01,

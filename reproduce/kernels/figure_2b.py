@@ -14,7 +14,7 @@ from dpadapt.kernels import TDDL, FunctionKernel, GaussianProcess, KernelRegress
 from dpadapt.privacy import Private
 from dpadapt.report.figures import set_title
 from reproduce.page import finish, panels
-from reproduce.runs import Options, Rows, run_cells
+from reproduce.runs import Options, Rows, run_cells, spread_note
 
 from .data import Texts, hashed_words, load_review_texts
 from .methods import DELTA, NO_NOISE, NO_PRIVACY, OURS, PRINTED_TDDL
@@ -150,7 +150,8 @@ def draw_reviews(table: pd.DataFrame) -> Figure:
         curve(axes, table[table["method"] == method], "epsilon", "error", method)
     budget_axis(axes, sorted(table["epsilon"].dropna().unique()), "root mean squared error")
     set_title(axes, f"reviews, 262,144 columns (n = {table['n'].iloc[0]:,})")
-    finish(figure, grid, "Not the paper's data (KDD Cup 2010). Bands: one standard deviation.", 3)
+    bands = spread_note(table, "Bands: one standard deviation.")
+    finish(figure, grid, f"Not the paper's data (KDD Cup 2010). {bands}", 3)
     return figure
 
 

@@ -15,7 +15,7 @@ from .synthetic import (
     summarise_synthetic,
     synthetic_findings,
 )
-from .verdicts import VERDICTS
+from .verdicts import CLAIMS
 
 __all__ = ["PAPER"]
 
@@ -70,10 +70,11 @@ PAPER = Paper(
             summarise_cover,
             draw_cover,
             cover_findings,
+            CLAIMS["2a"],
         ),
         Experiment(
             "synthetic",
-            "A made-up task of the cubic kernel, n = 60,000",
+            "A made-up task of the cubic kernel",
             "Accuracy in percent, delta 1e-6, ten columns, logistic loss, 200 public rows. Not in "
             "the paper: with 60,000 rows small epsilons can be seen. The noise of the labels is "
             "such that lambda = 0.02 has about 85% without privacy (set on other draws).",
@@ -81,6 +82,7 @@ PAPER = Paper(
             summarise_synthetic,
             draw_synthetic,
             synthetic_findings,
+            CLAIMS["synthetic"],
         ),
         Experiment(
             "questions",
@@ -93,6 +95,7 @@ PAPER = Paper(
             summarise_questions,
             draw_questions,
             question_findings,
+            CLAIMS["questions"],
         ),
         Experiment(
             "learning",
@@ -106,6 +109,7 @@ PAPER = Paper(
             summarise_learning,
             draw_learning,
             learning_findings,
+            CLAIMS["learning"],
         ),
         Experiment(
             "2b",
@@ -117,10 +121,11 @@ PAPER = Paper(
             summarise_reviews,
             draw_reviews,
             review_findings,
+            CLAIMS["2b"],
         ),
         Experiment(
             "break",
-            "Algorithm 3 as printed is not private",
+            "Algorithm 3 as printed: is it private?",
             "One column, all x = 1, lambda 0.01; one of n labels is flipped. Delta at epsilon 1 of "
             "the points that Algorithm 3 draws, by Monte Carlo, and an upper bound. Not in the "
             "paper, which has no experiment with Algorithm 3.",
@@ -128,7 +133,7 @@ PAPER = Paper(
             summarise_break,
             draw_break,
             break_findings,
+            CLAIMS["break"],
         ),
     ],
-    verdicts=VERDICTS,
 )

@@ -164,6 +164,7 @@ def summarise_questions(table: pd.DataFrame) -> pd.DataFrame:
             line[f"{count:,} questions"] = f"{cell['noise'].mean():.3g}; {measured}"
             if cell["noise"].mean() < 1:
                 line[f"{count:,} questions"] = f"{cell['noise'].mean():.2f}; {measured}"
+        line["root mean square of scores"] = f"{table['score'].mean():.3g}"
         lines.append(line | {"not the paper's": CAVEAT})
     return pd.DataFrame(lines)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpadapt.kernels.features import PolynomialFeatures
 from dpadapt.report.figures import set_title
 from reproduce.page import finish, panels
-from reproduce.runs import Options, Rows, run_cells
+from reproduce.runs import Options, Rows, run_cells, spread_note
 
 from .methods import MAJORITY, NO_PRIVACY, OURS, Split, fit_released, plain
 from .style import budget_axis, curve, pivot
@@ -140,7 +140,10 @@ def draw_synthetic(table: pd.DataFrame) -> Figure:
             max(each.get_ylim()[1] for each in grid.flat),
         )
     finish(
-        figure, grid, "Not in the paper: made-up rows. Bands: one standard deviation.", columns=4
+        figure,
+        grid,
+        f"Not in the paper: made-up rows. {spread_note(table, 'Bands: one standard deviation.')}",
+        columns=4,
     )
     return figure
 

@@ -151,8 +151,7 @@ def ablation_findings(table: pd.DataFrame) -> list[str]:
             "The paper finds that adaptive clipping helps more than projection and both together "
             "most. Here adaptive clipping changes the error by "
             f"{_change(medians[clipping])}, and with the projection on the span of public "
-            f"gradients by {_change(medians[both])}: that span has as many dimensions as there are "
-            "public examples, and leaves much of the private gradient outside (Figure 6)."
+            f"gradients by {_change(medians[both])}."
         )
     return sentences
 

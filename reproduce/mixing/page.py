@@ -26,7 +26,7 @@ from .figures_9_to_13 import curve_findings, draw_curves, run_curve, summarise_c
 from .figures_14_to_18 import draw_losses, loss_findings, run_individual, summarise_losses
 from .headline import draw_headline, headline_findings, run_headline, summarise_headline
 from .style import title_of
-from .verdicts import VERDICTS
+from .verdicts import CLAIMS
 
 __all__ = ["PAPER"]
 
@@ -48,7 +48,7 @@ PAPER = Paper(
         "gradients mixed in, so that only the named part differs; noisy gradient descent from "
         "zero without public data stands beside it",
         "AdaMix in Figures 7 to 18 and the headline": "with adaptive clipping on a fifth of the "
-        "public examples held out, without projection, which made it worse (Figure 5)",
+        "public examples held out, without projection (Figure 5 has both)",
         "epsilon of Figures 5 and 7": "3",
         "delta": "1e-5 (not stated in the part of the paper that is at hand)",
         "length of features": "not stated; here 1, so that the stated penalty 0.01 may weigh more "
@@ -72,18 +72,14 @@ PAPER = Paper(
         "on test data, which is not accounted for; three runs at epsilon 3 cost 5.66)",
         "T is from exact Gaussian composition (28, 206 and 1,110 steps at epsilon 1, 3 and 8); "
         "erratum: Proposition 9 prints T squared for T",
-        "the public-gradient subspace has as many dimensions as there are public examples; "
+        "the public-gradient subspace has at most as many dimensions as there are public examples; "
         "erratum: 2,000 dimensions, as the paper states, cannot be spanned by 185 to 1,280 "
         "gradients. 2,000 of 2,048 suggests the side of the features: both are run in Figure 5",
         "per-instance losses are shown as private facts, not as guarantees (erratum: the path of "
         "the weights depends on the row, so Proposition 14 does not bound a row's loss beforehand)",
         "the model without privacy is the better one of two penalties on test rows, which makes "
         "increases of error look larger",
-        "fewer draws than ten in most sections, to save time: each says how many. The ten draws of "
-        "an earlier version of the code, which verdicts name, had longer steps of the default, "
-        "which could diverge: on digits of scikit-learn at epsilon 0.25, 1, 3, 8 it had 11.2, 8.1, "
-        "5.4, 4.2%, and has 12.1, 8.0, 5.2, 4.8% now (the same ten). With other noise on twenty "
-        "samples the first difference is chance, the last is not (3.8 then, 4.7 now)",
+        "every section says how many draws it has",
     ],
     experiments=[
         Experiment(
@@ -97,6 +93,7 @@ PAPER = Paper(
             summarise_headline,
             draw_headline,
             headline_findings,
+            CLAIMS["headline"],
         ),
         Experiment(
             "5",
@@ -108,6 +105,7 @@ PAPER = Paper(
             summarise_ablation,
             draw_ablation,
             ablation_findings,
+            CLAIMS["5"],
         ),
         Experiment(
             "6",
@@ -119,6 +117,7 @@ PAPER = Paper(
             summarise_reconstruction,
             draw_reconstruction,
             reconstruction_findings,
+            CLAIMS["6"],
         ),
         Experiment(
             "7",
@@ -128,6 +127,7 @@ PAPER = Paper(
             partial(summarise_settings, setting="percentile"),
             partial(draw_settings, setting="percentile", name="percentile"),
             partial(setting_findings, setting="percentile", usual=90.0),
+            CLAIMS["7"],
         ),
         Experiment(
             "8",
@@ -140,18 +140,20 @@ PAPER = Paper(
             partial(summarise_settings, setting="sigma"),
             partial(draw_settings, setting="sigma", name="sigma (noise of a step over its clip)"),
             partial(setting_findings, setting="sigma", usual=20.0),
+            CLAIMS["8"],
         ),
         *(
             Experiment(
                 f"{number}",
                 f"Figure {number}: error and attack against epsilon, {title_of(task)}",
-                f"In place of {theirs}: not the paper's data. Bands are one standard deviation "
-                "over the repeats; bars of the attack two standard errors. Attacked models are "
-                "trained on half of the private rows.",
+                f"In place of {theirs}: not the paper's data. Bars of the attack are two standard "
+                "errors. Attacked models are trained on half of the private rows.",
                 partial(run_curve, task=task),
                 summarise_curves,
                 draw_curves,
                 curve_findings,
+                CLAIMS[f"{number}"],
+                "Bands are one standard deviation over the repeats.",
             )
             for number, (task, theirs) in enumerate(zip(FIVE, _THEIRS, strict=True), start=9)
         ),
@@ -161,7 +163,8 @@ PAPER = Paper(
                 f"Figure {number}: what each private row lost, {title_of(task)}",
                 f"In place of {theirs}: not the paper's data. Proposition 14's mu of each row, as "
                 "epsilon at delta 1e-5, in one training at epsilon 3. Such a figure shows private "
-                "facts and may not be published of private data; this data set is public.",
+                "facts and may not be published of private data; this data set is public. The "
+                "supplement has no claim about it.",
                 partial(run_individual, task=task),
                 summarise_losses,
                 draw_losses,
@@ -181,7 +184,7 @@ PAPER = Paper(
             summarise_starts,
             draw_starts,
             start_findings,
+            CLAIMS["19"],
         ),
     ],
-    verdicts=VERDICTS,
 )

@@ -10,7 +10,8 @@ import numpy as np
 from dpadapt import Private, ReweightingRegressor
 from dpadapt.report.figures import GREY, set_title
 from reproduce.page import finish, panels
-from reproduce.runs import Options, run_cells
+from reproduce.runs import Options, run_cells, spread_note
+from reproduce.style import mean_and_spread
 
 from .data import load_gas_and_kind
 
@@ -130,8 +131,8 @@ def summarise_components(table: pd.DataFrame) -> pd.DataFrame:
     >>> summarise_components(pd.DataFrame(rows)).iloc[0, -1]
     '0.0050 ± 0.0014'
     """
-    shown = table.groupby(["unit", "method", "epsilon"], sort=False).error.agg(["mean", "std"])
-    text = shown.apply(lambda line: f"{line['mean']:.4f} ± {line['std']:.4f}", axis=1)
+    groups = table.groupby(["unit", "method", "epsilon"], sort=False).error
+    text = groups.agg(lambda errors: mean_and_spread(list(errors), 4))
     wide = text.unstack("epsilon")
     wide.columns = [f"epsilon {epsilon:g}" for epsilon in wide.columns]
     return wide.reset_index().rename(columns={"unit": "label unit"})
@@ -162,7 +163,8 @@ def draw_components(table: pd.DataFrame) -> Figure:
         axes.minorticks_off()
         set_title(axes, f"label: {unit}")
     grid.flat[0].set_ylabel("mean squared error, label in [-1, 1]")
-    note = "Not in the paper. δ = 10⁻⁶; bars: one standard deviation."
+    bars_are = spread_note(table, "Bars: one standard deviation.")
+    note = f"Not in the paper. δ = 10⁻⁶. {bars_are}"
     finish(figure, grid, note, columns=3)
     return figure
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import panels
-from reproduce.style import ALARM, GREEN, budget_colours, mean_and_spread
+from reproduce.style import ALARM, GREEN, budget_colour, mean_and_spread
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,12 +117,9 @@ def draw_by_budget(table: pd.DataFrame, *, methods: tuple[str, str]) -> Figure:
     figure, grid = panels(11, 4.9, 1, 2)
     for axes, method in zip(grid.flat, methods, strict=True):
         part = shown[shown["method"] == method]
-        budgets = sorted(set(part["epsilon"]))
-        for place, (epsilon, colour) in enumerate(
-            zip(budgets, budget_colours(len(budgets)), strict=True)
-        ):
+        for place, epsilon in enumerate(sorted(set(part["epsilon"]))):
             lines = part[part["epsilon"] == epsilon]
-            style = {"color": colour, "marker": "o", "ls": "-"}
+            style = {"color": budget_colour(epsilon), "marker": "o", "ls": "-"}
             _curve(axes, lines, f"ε = {epsilon:g}", place=place, **style)
         for other in ("public only", *_LIMITS):
             _curve(axes, shown[shown["method"] == other], other, **_METHODS.get(other, {}))

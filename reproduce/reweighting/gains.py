@@ -16,7 +16,7 @@ from reproduce.runs import Options, run_cells
 
 from . import private_methods as private
 from .splits import AMAZON, CLASSES, HALF_YEARS
-from .tables import ADAPTED, DATASETS, Cell, Method, caveat, chosen, mark, run_cell
+from .tables import ADAPTED, DATASETS, STAR, Cell, Method, caveat, chosen, mark, run_cell
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,8 +180,9 @@ def draw_gains(table: pd.DataFrame) -> Figure:
     for axes in grid[-1, :]:
         axes.set_xlabel("ε (δ = 10⁻⁶)")
     handles, labels = grid.flat[0].get_legend_handles_labels()
-    handles.append(Line2D([], [], ls=""))
-    labels.append("* not the paper's data: see the table")
+    if any(map(mark, found["dataset"])):
+        handles.append(Line2D([], [], ls=""))
+        labels.append(STAR)
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
     return figure
 
@@ -248,7 +249,7 @@ def _gain_panel(axes: Axes, mean: pd.DataFrame) -> None:
     low = min(mean["oracle"].min(), mean["ours"].min())
     high = max(mean["public"].max(), mean["ours"].max())
     room = 0.35 * max(high - low, 0.02 * high)
-    axes.set_ylim(low - room, high + 2 * room)
+    axes.set_ylim(max(0.0, low - room), high + 2 * room)
     if mean["alone"].min() > high + 2 * room:
         axes.text(
             0.97, 0.95,

@@ -26,15 +26,16 @@ from .gas_limit import draw_limit, limit_findings, summarise_limit
 from .table_1 import draw_relative, relative_findings, run_table_1, summarise_relative
 from .table_3 import draw_reviews, review_findings, run_table_3, summarise_reviews
 from .table_4 import accuracy_findings, draw_accuracies, run_table_4, summarise_accuracies
+from .verdicts import CLAIMS
 
 __all__ = ["PAPER"]
 
 _GAS = (
     "Not the paper's target: batch 6 instead of 7, which is missing; batches 1-5, 8 and 9 are "
     "public. Labels are log concentrations, in [-1, 1] by the public range; 700 test rows. The "
-    "paper draws private rows with replacement, up to 35,000 of 613; here n ends at 1,300 people. "
-    "Bands are one standard deviation over the splits."
+    "paper draws private rows with replacement, up to 35,000 of 613; here n ends at 1,300 people."
 )
+_BANDS = "Bands are one standard deviation over the splits."
 _LIMITS = ("CnvxAdap, same steps", "CnvxAdap, tuned")
 _HUNDRED = "PCnvxAdap as printed, 100 steps"
 _ONE = ("public only", "PCnvxAdap as printed", _HUNDRED, "dpadapt", *_LIMITS)
@@ -83,7 +84,7 @@ PAPER = Paper(
         "CnvxAdap and NCnvxAdap minimise the objective over the weights in closed form: with the "
         "printed steps the weights do not move",
         "noisy SGD takes all rows in every step, with the printed noise",
-        "fewer splits than the paper's ten, to save time: every section says how many",
+        "the paper has ten splits; every section says how many it has here",
         "epsilon 0.5, 1, 5 and 15 in the figures; 10, which the text names too, is left out to "
         "save time",
         "the true epsilon of printed constants is told beside them: noise Lap(B/n) on the "
@@ -102,6 +103,7 @@ PAPER = Paper(
             summarise_relative,
             draw_relative,
             relative_findings,
+            CLAIMS["table-1"],
         ),
         Experiment(
             "table-3",
@@ -113,6 +115,7 @@ PAPER = Paper(
             summarise_reviews,
             draw_reviews,
             review_findings,
+            CLAIMS["table-3"],
         ),
         Experiment(
             "table-4",
@@ -123,6 +126,7 @@ PAPER = Paper(
             summarise_accuracies,
             draw_accuracies,
             accuracy_findings,
+            CLAIMS["table-4"],
         ),
         Experiment(
             "1",
@@ -132,6 +136,8 @@ PAPER = Paper(
             partial(summarise_curves, methods=_ONE),
             partial(draw_by_budget, methods=("PCnvxAdap as printed", "dpadapt")),
             partial(curve_findings, methods=_ONE, epsilon=1.0),
+            CLAIMS["1"],
+            _BANDS,
         ),
         Experiment(
             "2",
@@ -141,6 +147,8 @@ PAPER = Paper(
             partial(summarise_curves, methods=_TWO),
             draw_by_method,
             partial(curve_findings, methods=_TWO, epsilon=15.0),
+            CLAIMS["2"],
+            _BANDS,
         ),
         Experiment(
             "3",
@@ -151,6 +159,8 @@ PAPER = Paper(
             partial(summarise_curves, methods=FIGURE_3, least=15.0),
             draw_figure_3,
             partial(curve_findings, methods=FIGURE_3, epsilon=15.0),
+            CLAIMS["3"],
+            _BANDS,
         ),
         Experiment(
             "limit",
@@ -162,17 +172,21 @@ PAPER = Paper(
             summarise_limit,
             draw_limit,
             limit_findings,
+            CLAIMS["limit"],
+            _BANDS,
         ),
         Experiment(
             "4",
             "Figure 4: accuracy on Adult against n, for several epsilons",
             "10,000 men are public, women private; 3,000 test rows. The paper draws up to 50,000 "
             "rows with replacement; there are 14,695 women without missing values, of which "
-            "n = 10,000 at most are used. Bands are one standard deviation over the splits.",
+            "n = 10,000 at most are used.",
             run_figure_4,
             partial(summarise_curves, methods=_FOUR),
             partial(draw_by_budget, methods=("PNCnvxAdap as printed", "dpadapt")),
             partial(curve_findings, methods=_FOUR, epsilon=1.0),
+            CLAIMS["4"],
+            _BANDS,
         ),
         Experiment(
             "gains",
@@ -188,6 +202,7 @@ PAPER = Paper(
             summarise_gains,
             draw_gains,
             gain_findings,
+            CLAIMS["gains"],
         ),
         Experiment(
             "components",
@@ -200,47 +215,7 @@ PAPER = Paper(
             summarise_components,
             draw_components,
             component_findings,
+            CLAIMS["components"],
         ),
     ],
-    verdicts={
-        "table-1": "holds in part: CnvxAdap, tuned on validation rows, is below target only or "
-        "level with it on all four sets (0.94 to 1.002), as published; the printed "
-        "steps without noise reach 2.07 (Wind), 1.53 (Airline), 29.83 (Gas), 1.02 "
-        "(News); on Gas, whose target is another batch, KMM and DM have 15.0 and 10.4 "
-        "times its error where 0.44 and 0.38 are published.",
-        "table-3": "fails here: PCnvxAdap as printed has 1.24 and 1.16 at epsilon 4 and 10 with "
-        "Theorem 2's T, above DM (0.69) on 12 of 12 pairs even at epsilon 10, and on "
-        "average above always saying 0 (1); without noise the same steps reach 0.87. "
-        "That CnvxAdap without privacy is below DM on every pair holds for the tuned "
-        "one on 11 of 12.",
-        "table-4": "holds in part: NCnvxAdap has 92.3, 78.6, 88.0 on Adult, German, Accent, KMM "
-        "91.5, 78.2, 53.3, source only 91.7, 81.6, 59.3, target only 92.3, 78.8, 88.0: "
-        "it is above KMM on 3 of 3 sets, and below none of the others on 2.",
-        "1": "holds in part: as epsilon grows the printed algorithm comes down to its own "
-        "limit (0.319, 0.0886 and 0.0465 at epsilon 1, 15 and 1,000,000, 0.0465 without "
-        "noise, n = 1,300), and with n at epsilon 15 (from 0.503 at n = 150); at "
-        "epsilon 15 and this n it is not close to it yet, and public data alone have "
-        "0.0154.",
-        "2": "holds in part: at n = 1,300, epsilon 15 the printed algorithm has 0.0886 with "
-        "Theorem 2's T and 0.0793 with 100 steps, noisy SGD 0.0891; at epsilon 1 it is "
-        "far above with either (0.319 and 0.378 against 0.118).",
-        "3": "fails here: at n = 1,300 alpha = 1 has 0.0463, private DM as printed "
-        "(Algorithm 2 of paper 000) 0.0200 and ours 0.0151; at n = 150 private DM as "
-        "printed has 0.0320 on average, and was above alpha = 1 (0.0463) on 1 of 3 "
-        "splits.",
-        "limit": "holds for both: at epsilon 1,000,000 the printed algorithm is at its own limit "
-        "(0.0465 and 0.0465, within the axis of the paper), ours has come from 0.0106 "
-        "to 0.0020, with 0.0014 of a tuned solver without privacy.",
-        "4": "holds: at n = 10,000 PNCnvxAdap as printed has 91.47 % and 91.90 % at epsilon "
-        "1 and 15, NCnvxAdap 92.32 %; at n = 500, epsilon 1 it has 79.7 %.",
-        "gains": "not a claim of the paper: with all rows but the test rows ours closes a median "
-        "of 19, 42, 67 and 81% of the gap to no privacy at epsilon 0.25, 0.5, 1 and 4; with the "
-        "paper's n it closes nothing up to epsilon 1, and 8% at 4. Its error is larger than that "
-        "of public data alone in 14 of 152 settings. One split; five of an earlier version of the "
-        "code had 16, 32, 59 and 81%, 8% at 4, and 26 of 152.",
-        "components": "not a claim of the paper: the default has 0.0082, 0.0069 and 0.0055 at "
-        "epsilon 0.25, 0.5 and 1 where public data alone have 0.0121 (1 to 1000 ppm); solver "
-        '"profiled" is better here (0.0053 to 0.0050), and "gradient", the paper\'s Algorithm 1, '
-        "far worse than public data alone (0.143 to 0.027).",
-    },
 )

@@ -26,6 +26,7 @@ __all__ = [
     "DATASETS",
     "LIMIT",
     "PRINTED",
+    "STAR",
     "Cell",
     "Method",
     "beside_published",
@@ -49,6 +50,7 @@ DATASETS: Mapping[str, Dataset] = {
     each.name: each
     for each in (*REGRESSION.values(), HALF_YEARS, *AMAZON.values(), *CLASSES.values())
 }
+STAR = "* not the paper's data: see the table"  # in a legend, if a title has it
 _QUICK = ("Wind", "News", "kitchen → dvd", "German", "Accent")
 
 
@@ -187,13 +189,19 @@ def draw_dots(
             axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
             axes.set_xlim(low, high)
             axes.minorticks_off()
+        else:
+            axes.set_xlim(left=max(0.0, axes.get_xlim()[0]))  # a bar may pass it, no error does
     figure.legend(
-        handles=_keys(), loc="outside lower center", ncols=5, frameon=False, handlelength=1.5
+        handles=_keys(any(map(mark, datasets))),
+        loc="outside lower center",
+        ncols=5,
+        frameon=False,
+        handlelength=1.5,
     )
     return figure
 
 
-def _keys() -> list[Any]:
+def _keys(marked: bool) -> list[Any]:
     from matplotlib.lines import Line2D
 
     plain: dict[str, Any] = {"ls": "", "marker": "o"}
@@ -202,7 +210,7 @@ def _keys() -> list[Any]:
         Line2D([], [], color=ORANGE, label="here, the paper's, as printed (δ = 0.01)", **plain),
         Line2D([], [], color=BLUE, label="here, dpadapt (δ = 10⁻⁶)", **plain),
         Line2D([], [], color=PINK, mfc="white", label="published", ls="", marker="D"),
-        Line2D([], [], ls="", label="* not the paper's data: see the table"),
+        *([Line2D([], [], ls="", label=STAR)] if marked else []),
     ]
 
 

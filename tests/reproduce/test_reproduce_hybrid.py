@@ -33,6 +33,8 @@ from reproduce.hybrid.methods import (
 )
 from reproduce.hybrid.page import PAPER
 from reproduce.hybrid.style import STYLES
+from reproduce.hybrid.verdicts import CLAIMS
+from reproduce.verdicts import NotRun, printed
 
 pytestmark = pytest.mark.slow
 
@@ -142,13 +144,6 @@ def test_ellipse_stays_in_its_box_and_finds_its_columns():
     assert found[:2].min() > 3 * found[2:-1].max()
 
 
-def test_loss_as_printed_is_zero_for_the_rule_that_says_nothing():
-    rng = np.random.default_rng(0)
-    squares, y = rng.normal(size=(100, 3)) ** 2, np.where(rng.random(100) < 0.3, -1.0, 1.0)
-    w, b = np.zeros(3), 0.0
-    assert np.maximum(0, y * (squares @ w - b)).max() == 0
-
-
 def test_size_of_a_subsample_is_the_papers():
     assert 48_900 < subsample_size(500, 0.01, 1_300) < 50_000
 
@@ -184,10 +179,11 @@ def test_rounds_are_counted_at_the_papers_rate_and_failures_are_said():
     assert table["rounds at rate alpha/8 would be"].tolist() == ["480", "480"]
     assert table["paper: rounds"].tolist() == ["about 1,300", "about 1,200"]
     good = " ".join(figures_1_and_2.hyperplane_findings(table_of_runs(halted=True)))
-    bad = " ".join(figures_1_and_2.hyperplane_findings(table_of_runs(halted=False)))
-    assert "NOT reproduced" in bad
-    assert "NOT reproduced" not in good
     assert "from n = 80,000 on" in good
+    bad = figures_1_and_2.summarise_hyperplane(table_of_runs(halted=False))
+    halts = CLAIMS["1"][1]
+    assert halts.found(printed(table)).word == "holds (2 of 2)"
+    assert halts.found(printed(bad)).word == "fails here (0 of 2)"
 
 
 # figure 3 and the settings
@@ -240,11 +236,14 @@ def test_more_steps_of_algorithm_4_are_better_and_cost_what_the_events_say():
 
 def test_runs_in_which_the_loss_grows_are_said():
     path = pd.DataFrame({"rounds": 2, "round": [1, 2], "loss": [0.2, 0.1], "certified": False})
-    assert figure_3.along_the_run(path)[0].startswith("As in Figure 3c")
-    worse = path.assign(loss=[0.1, 0.2])
-    assert figure_3.along_the_run(worse)[0].startswith("NOT reproduced")
+    falls = CLAIMS["3R"][2]
+    for losses, word in (([0.2, 0.1], "holds"), ([0.1, 0.2], "fails here")):
+        lines = path.assign(loss=losses, n=1000, steps=100, error=0.2, true_epsilon=0.1, repeat=0)
+        assert falls.found(printed(figure_3_by_steps.summarise_descent(lines))).word == word
     # a last rule that was chosen for being good says nothing
-    assert figure_3.along_the_run(path.assign(certified=True)) == []
+    halted = lines.assign(certified=True)
+    with pytest.raises(NotRun):
+        falls.found(printed(figure_3_by_steps.summarise_descent(halted)))
 
 
 def test_every_setting_has_a_budget_and_a_name():
@@ -278,14 +277,20 @@ def test_parity_needs_enough_rows_and_one_round():
 
 def test_the_papers_private_run_pays_a_tenth_of_what_it_claims():
     assert sample_sizes.true_epsilon(figure_3.PAPER_ROWS) == pytest.approx(0.059, abs=0.002)
-    line = sample_sizes._paper_run()
+    line = sample_sizes._paper_run(quick=False)
     assert sample_sizes.true_epsilon(line["repaired"]) <= figure_3.EPSILON
     assert sample_sizes.true_epsilon(round(0.98 * line["repaired"])) > figure_3.EPSILON
 
 
 def test_sizes_of_the_theorems():
-    hyperplane, ellipse = sample_sizes._hyperplane(), sample_sizes._ellipse()
+    hyperplane, ellipse = sample_sizes._hyperplane(quick=False), sample_sizes._ellipse(quick=False)
     assert hyperplane["printed"] > 1e26
     assert 0.3 < ellipse["printed"] / sample_sizes.BOUND_OF_FIGURE_2 < 1  # its beta is not stated
-    parity = sample_sizes._parity()
+    parity = sample_sizes._parity(quick=False)
     assert parity["used_high"] < parity["repaired"] < parity["printed"]
+
+
+def test_sizes_of_runs_are_those_of_the_run():
+    quick, whole = (sample_sizes._hyperplane(quick=quick) for quick in (True, False))
+    assert (quick["used_low"], quick["used_high"]) == (10_000, 20_000)
+    assert (whole["used_low"], whole["used_high"]) == (10_000, 140_000)
