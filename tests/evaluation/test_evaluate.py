@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.pipeline import make_pipeline
@@ -30,7 +30,9 @@ from dpadapt import (
 )
 from dpadapt.evaluation import Evaluation
 from dpadapt.evaluation.answers import asked, is_public, public_baseline
+from dpadapt.evaluation.intervals import Chance
 from dpadapt.evaluation.measures import Facts
+from dpadapt.evaluation.private_error import _part
 from dpadapt.features import table_features
 from dpadapt.privacy import Ledger
 from dpadapt.testing.tape import releases, taped
@@ -89,8 +91,9 @@ def test_errors_of_numbers():
 def test_many_classes_and_their_calibration():
     names = ["low", "middle", "high"]
     model, (T, t) = fitted(classes=3, names=names), people(4000, 1, 3, names)
-    found = evaluate(model, Private(T, t), **LARGE)
-    assert list(found.measures) == ["accuracy", "log_loss", "calibration"]
+    asked = ["accuracy", "log_loss", "calibration"]
+    found = evaluate(model, Private(T, t), metrics=asked, **LARGE)
+    assert list(found.measures) == asked
     true = log_loss(t, model.predict_proba(T), labels=model.classes_)
     assert found["log_loss"].model.value == pytest.approx(true, abs=0.02)
     p, right = model.predict_proba(T).max(axis=1), model.predict(T) == t
@@ -118,7 +121,8 @@ def test_the_public_model_of_auto_is_the_baseline():
     model.fit(X, y, private=Private(T, 1 - t))
     found = evaluate(model, Private(*people(3000, 2)), **LARGE)
     assert found.against == "public only"
-    assert set(found.measures) == {"accuracy", "log_loss", "auc", "calibration"}
+    recalls = {"recall of 0", "recall of 1"}
+    assert set(found.measures) == {"accuracy", "balanced_accuracy", *recalls, "log_loss", "auc"}
     assert found["accuracy"].verdict == "worse", "it has learnt the opposite of the truth"
     assert "public only" in found.sentence
     inside = AdaptationPipeline([("scale", StandardScaler())], model).fit(X, y)
@@ -211,7 +215,7 @@ def test_any_model_with_predict_will_do():
     assert evaluate(forest, Private(*people(500, 1)), **LARGE)["auc"].model.value > 0.7
 
 
-def test_rows_without_an_answer_or_a_label_count_as_the_worst():
+def test_rows_without_an_answer_count_as_the_worst():
     model = fitted()
     T, t = people(1000, 1)
     T[:500] = np.nan  # LogisticRegression refuses them
@@ -220,10 +224,113 @@ def test_rows_without_an_answer_or_a_label_count_as_the_worst():
         0.5 + np.sum(model.predict(T[500:]) != t[500:]) / 1000, abs=2e-3
     )
     assert found["log_loss"].model.value > 0.5 * np.log(100)
+
+
+@pytest.mark.parametrize("foreign", [False, True])
+def test_a_row_that_one_model_cannot_answer_is_lost_for_that_model_alone(foreign):
+    X, y = people(300, 0)
+    kind = RandomForestClassifier if foreign else HistGradientBoostingClassifier
+    sure = kind(random_state=0, **({"n_estimators": 3} if foreign else {})).fit(X, y)
+    T, t = people(150 if foreign else 1000, 1)
+    T[::2, 1] = np.nan  # LogisticRegression refuses them
+    right = sure.predict(T) == t
+    names = ["accuracy", "recall", "log_loss", "calibration"]
+    alone = evaluate(sure, Private(T, t), metrics=names, **LARGE)
+    beside = evaluate(sure, Private(T, t), baseline=fitted(), metrics=names, **LARGE)
+    for name, each in beside.measures.items():
+        assert each.model.value == pytest.approx(alone[name].model.value, abs=5e-3), name
+    assert beside["accuracy"].model.value == pytest.approx(right.mean(), abs=5e-3)
+    assert beside["accuracy"].baseline.value < 0.51
+    told = evaluate(sure, Private(T, t), baseline=fitted(), metrics=["auc"], **LARGE).caveats
+    assert (
+        "counts as the worst for that model, but for the AUC: there it is lost for both" in told[1]
+    )
+
+
+def test_public_rows_that_no_model_answers_are_refused():
+    model, rows = fitted(), Private(*people(100, 1))
+    with pytest.raises(ValueError, match="public: model answers none of these rows"):
+        evaluate(model, rows, public=(np.zeros((9, 17)), [0] * 9), epsilon=1.0, delta=1e-6)
+
+
+def test_rows_without_a_label_count_in_nothing():
+    model, (T, t) = fitted(), people(3000, 1)
+    labels = t.astype(object)
+    labels[::2] = [None, np.nan, "", "?", 17][:5] * 300  # no label, or of none of the classes
+    found = evaluate(model, Private(T, labels), **LARGE)
+    right = evaluate(model, Private(T[1::2], t[1::2]), **LARGE)
+    for name, each in found.measures.items():
+        assert each.model.value == pytest.approx(right[name].model.value, abs=2e-3), name
+        assert each.model.low == pytest.approx(right[name].model.low, abs=4e-3), name
+        assert each.model.high == pytest.approx(right[name].model.high, abs=4e-3), name
+    assert "counts in nothing: about 50% of the rows have one" in found.caveats[0]
+    assert "counts in nothing: at least 99% of the rows have one" in right.caveats[0]
+
+
+@pytest.mark.parametrize("places", [1, 5])
+def test_people_are_counted_and_not_their_places(places):
+    T, t = people(1000, 1)
+    labels = t.astype(object)
+    labels[:250] = np.nan
+    rows = Private(T, labels, unit=np.arange(1000), max_rows=places)
+    found = evaluate(fitted(), rows, metrics=["recall", "calibration"], **LARGE)
+    for (_, seen), true in zip(found.classes, np.bincount(t[250:]), strict=True):
+        assert seen.value == pytest.approx(true, abs=3)
+    assert found.class_rows()[0] == ("class", "people with this label")
+    assert found.bin_rows()[0][1] == "share of people"
+    assert "about 75% of the people have one" in found.caveats[0]
+    both = np.vstack([T, T]), np.append(labels, ["?"] * 1000)
+    twice = Private(*both, unit=[*range(1000)] * 2, max_rows=2)
+    found = evaluate(fitted(), twice, metrics=["recall"], **LARGE)
+    assert sum(seen.value for _, seen in found.classes) == pytest.approx(750, abs=5)
+    assert "about 75% of the people have one" in found.caveats[0]
+
+
+def test_intervals_of_counts_hold_where_one_class_is_all_there_is():
+    model, (T, t), missed = fitted(), people(1000, 1), 0
+    for seed in range(40):
+        given = {"metrics": ["recall"], "noise": "seeded", "random_state": seed}
+        found = evaluate(model, Private(T, t * 0), epsilon=0.5, delta=1e-6, **given)
+        many, none = (each for _, each in found.classes)
+        missed += not (many.low <= 1000 <= many.high and none.low <= 0 <= none.high)
+    assert missed <= 6
+
+
+@pytest.mark.parametrize(("part", "told"), [(0.999, "at least 99%"), (0.9965, "about 99%")])
+def test_a_part_of_the_rows_is_never_told_as_all_of_them(part, told):
+    assert _part(Chance(0.0, 1000, 0.95, part, 0.001)).startswith(told)
+
+
+def test_a_baseline_of_other_labels_is_refused_in_words():
+    X, y = people(50, 1)
+    with pytest.raises(ValueError, match="baseline must have the classes of model"):
+        asked(fitted(), LogisticRegression().fit(X, y.astype(str)))
+    names = np.array(["no", "yes"])
+    one, two = (LogisticRegression().fit(X, names[y].astype(kind)) for kind in (object, str))
+    assert asked(one, two).models == 2
+    with pytest.raises(ValueError, match="baseline predicts classes"):
+        asked(LinearRegression().fit(X, y), fitted())
+
+
+def test_numbers_that_are_no_label_count_in_nothing():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    y = X[:, 0] + rng.normal(size=3000)
+    model = LinearRegression().fit(X, y)
+    labels = y.copy()
+    labels[::3] = np.tile([np.nan, np.inf, -np.inf, np.nan, np.inf], 200)
+    found = evaluate(model, Private(X, labels), label_range=(-9, 9), **LARGE)
+    kept = np.isfinite(labels)
+    errors = model.predict(X[kept]) - y[kept]
+    assert found["mse"].model.value == pytest.approx(np.mean(errors**2), abs=0.02)
+    assert found["mae"].model.value == pytest.approx(np.mean(np.abs(errors)), abs=0.02)
+
+
+def test_labels_that_nobody_can_read_are_told():
     labels = np.array(["?"] * 1000, dtype=object)
-    lost = evaluate(model, Private(people(1000, 1)[0], labels), metrics=["accuracy"], **LARGE)
-    assert lost["accuracy"].model.value == pytest.approx(0.0, abs=2e-3)
-    assert "could not read them" in lost.caveats[-1]
+    lost = evaluate(fitted(), Private(people(1000, 1)[0], labels), metrics=["accuracy"], **LARGE)
+    assert (lost["accuracy"].model.low, lost["accuracy"].model.high) == (0.0, 1.0)
+    assert "labels could not be read" in lost.caveats[-1]
 
 
 def test_what_one_row_is_worth_does_not_depend_on_others():
@@ -240,7 +347,8 @@ def test_fewer_measures_are_more_precise():
     model, private = fitted(), Private(*people(2000, 1))
     options = {"epsilon": 0.1, "delta": 1e-6}
     one = evaluate(model, private, metrics=["accuracy"], **options)["accuracy"].model
-    four = evaluate(model, private, **options)["accuracy"].model
+    many = ["accuracy", "log_loss", "auc", "calibration"]
+    four = evaluate(model, private, metrics=many, **options)["accuracy"].model
     assert (four.high - four.low) > 1.5 * (one.high - one.low)
 
 
@@ -251,7 +359,7 @@ def test_an_evaluation_can_be_written_read_and_shown():
     assert again.guarantee == found.guarantee
     page = found._repr_html_()
     assert "<th>baseline</th>" in page
-    assert "unclear" in page
+    assert "no verdict" in page
     assert found.sentence in str(found)
     changed = json.loads(found.to_json())
     changed["guarantee"]["epsilon"] = 0.1

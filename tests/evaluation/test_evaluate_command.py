@@ -61,7 +61,13 @@ def evaluated(*more, model="classes", private="test.parquet", label="rich", code
 def test_a_classifier(here, tmp_path):
     out = tmp_path / "evaluation.json"
     text = evaluated("--out", out, *SEED)
-    for words in ("On 3,000 private rows", "public only", "accuracy", "AUC", "Reliability"):
+    for words in (
+        "On 3,000 private rows",
+        "public only",
+        "accuracy",
+        "recall of yes",
+        "no verdict",
+    ):
         assert words in text
     assert "epsilon = 0.5" in text
     assert "do not release these numbers" in text
@@ -78,13 +84,15 @@ def test_csv_and_parquet_and_the_types_of_a_public_file_give_the_same(here, tmp_
         out = tmp_path / f"{i}.json"
         evaluated("--metric", "accuracy", "--out", out, *SEED, *more[1:], private=more[0])
         values.append(json.loads(out.read_text())["measures"]["accuracy"])
-    assert values[0] == values[1] == values[2]
+    assert values[0] == values[1]
+    assert values[0]["model"] == values[2]["model"]
+    assert values[2]["limit"] < values[0]["limit"], "public rows say how far models are apart"
 
 
 def test_numbers_and_a_baseline(here):
     more = ("--label-range", "0", "12", "--largest-error", "4", "--baseline", "numbers")
     text = evaluated(*more, *SEED, model="numbers", label="wage")
-    assert "mean squared" in text
+    assert "mean absolute" in text
     assert "baseline" in text
     assert "an error above 4 counts as that" in text
 
@@ -93,9 +101,9 @@ def test_the_ledger_is_charged_and_refuses(here, tmp_path):
     ledger = tmp_path / "budget.db"
     named = ("--ledger", ledger, "--dataset", "people")
     run("ledger", "create", *named, "--epsilon", "0.6", "--delta", "1e-6")
-    assert "people: spent 0.5, left 0.3086" in evaluated(*named)
+    assert "people, at delta 1e-06: spent 0.5 of 0.6, left 0.3086" in evaluated(*named)
     assert "evaluation" in run("ledger", "show", *named)
-    assert "would be passed" in evaluated(*named, code=1)
+    assert "would be passed" in evaluated(*named, code=3)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +130,30 @@ def test_files_that_lack_something(here):
     evaluated("--out", "classes/e.json", code=2)
 
 
+def test_the_limit_is_said_before_anything_is_spent(here, tmp_path, monkeypatch):
+    named = ("--ledger", tmp_path / "budget.db", "--dataset", "people")
+    run("ledger", "create", *named, "--epsilon", "0.6", "--delta", "1e-6")
+    text = evaluated("--outlook", *named)
+    assert "With 3,000 private rows at epsilon 0.5" in text
+    assert "can be seen from here on: accuracy 0.0" in text
+    assert "Below that there is no verdict" in text
+    assert Ledger(tmp_path / "budget.db").charges("people") == []
+    monkeypatch.setattr("dpadapt.privacy.Private.open", None)  # nothing can be spent
+    assert text == evaluated("--outlook")
+    text = evaluated("--public", "public.csv", "--outlook", private="test.csv")
+    assert "accuracy" in text
+
+
+def test_measures_are_chosen_by_name(here, tmp_path):
+    out = tmp_path / "recall.json"
+    evaluated("--metric", "recall", "--metric", "precision", "--out", out, *SEED)
+    found = Evaluation.from_dict(json.loads(out.read_text()))
+    names = [f"{name} of {each}" for name in ("recall", "precision") for each in ("no", "yes")]
+    assert list(found.measures) == names
+    assert len(found.guarantee.events) == 1
+    assert [name for name, _ in found.classes] == ["no", "yes"]
+
+
 def test_the_help_has_examples():
     assert "dpadapt evaluate --model model/" in run("evaluate", "--help")
 
@@ -145,7 +177,9 @@ def test_files_in_another_hand_are_read_as_they_are_written(here, tmp_path):
         out = tmp_path / f"{i}.json"
         evaluated("--metric", "log_loss", "--out", out, *SEED, *more, private=file)
         found.append(json.loads(out.read_text())["measures"]["log_loss"])
-    assert found[0] == found[1] == found[2] == found[3]
+    assert found[0] == found[2] == found[3]
+    assert found[0]["model"]["value"] == pytest.approx(found[1]["model"]["value"], abs=0.01)
+    assert found[1]["limit"] < 0.6 * found[0]["limit"], "public rows say how far models are apart"
     assert "has the separator semicolon, not comma" in evaluated(private=odd, code=1)
     assert "--sep must be one character" in evaluated("--sep", "ab", code=2)
 
@@ -187,7 +221,7 @@ def test_a_charge_is_told_whatever_fails(here, tmp_path, monkeypatch):
         patch.setattr("dpadapt.privacy.Session.release", fails)
         text = evaluated(*named, code=1)
     assert "The ledger was charged for people" in text
-    text = evaluated(*named, code=1)
+    text = evaluated(*named, code=3)
     assert "would be passed" in text
     assert "Nothing was charged for people" in text
 
@@ -196,13 +230,19 @@ def test_a_screen_of_80_columns_breaks_no_word(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     side = Interval(-0.1234, -0.1631, -0.0812)
     rows = {
-        name: Measured(MEASURES[name].title, side, side, side, False)
+        name: Measured(MEASURES[name].title, side, side, side, False, 0.0812)
         for name in ("accuracy", "mse", "calibration")
     }
     bins = ((0.0, 0.5, 0.0, math.nan), (0.5, 1.0, 0.9, 0.01))
     say_evaluation(Evaluation(rows, bins, 960, 0.95, Guarantee(), (), "public only"))
     text = capsys.readouterr().out
-    for words in ("calibration error", "mean squared error", "model: better", "-0.163 .. -0.081"):
+    for words in (
+        "calibration error",
+        "mean squared error",
+        "model: better",
+        "seen from 0.081",
+        "-0.163 .. -0.081",
+    ):
         assert words in text
     assert "too few" in text
     assert "0.000" not in text

@@ -12,7 +12,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from dpadapt import Private, evaluate
 from dpadapt.audit import replay
+from dpadapt.evaluation.answers import asked
+from dpadapt.evaluation.class_queries import ByClass
 from dpadapt.evaluation.queries import AsAnswered, MeanLosses, Ranking, Reliability
+from dpadapt.privacy.rows.row_wise import parts_of
 from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.independent_accountant import recompute_epsilon
 from dpadapt.testing.search import Secrets
@@ -21,6 +24,7 @@ from dpadapt.testing.tape import releases, taped
 WILD = (0.0, 0.5, 1.0, 2.0, -1.0, 1e-9, 1e9, 1e300, np.nan, np.inf, -np.inf)
 ANSWERS = AsAnswered(1.0)
 N = 7
+KINDS = ("losses", "whole losses", "ranking", "reliability", "by class", "by class, predicted")
 
 
 def pairs_of(X, y):
@@ -32,6 +36,8 @@ def query(kind, models):
         return Ranking(ANSWERS, lambda X: X[:, :models] * 3, models, 4)
     if kind == "reliability":
         return Reliability(ANSWERS, lambda X, y: pairs_of(X[:, :models], y), models, 3)
+    if kind.startswith("by class"):
+        return ByClass(ANSWERS, lambda X: X[:, :models], 3, models, kind.endswith("predicted"))
     whole = kind == "whole losses"
 
     def losses(X, y):
@@ -41,19 +47,35 @@ def query(kind, models):
 
 
 def value_of(each, X, y):
+    known = np.isfinite(y)  # as a session leaves out rows without a label
+    X, y = np.where(known[:, None], X, 0.0), np.where(known, y, np.nan)
     if isinstance(each, Ranking):
-        return each.ranked(each.counts(X, y))
-    return each.block(X, y) / len(X)
+        return each.ranked(each.counts(X, y, known), len(X))
+    return each.counted_block(X, y, known) / len(X)
+
+
+@pytest.mark.parametrize("models", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_without_a_label_adds_nothing_and_its_neighbour_moves_no_further(kind, models):
+    each, rng = query(kind, models), np.random.default_rng(0)
+    for _ in range(300):
+        X, y = rng.choice([0.0, 0.4, 1.0], size=(N, 2)), rng.integers(0, 2, N).astype(float)
+        lost, labels = X.copy(), y.copy()
+        lost[3], labels[3] = rng.choice(WILD, size=2), np.nan
+        found = value_of(each, lost, labels)
+        rest = value_of(each, np.delete(X, 3, axis=0), np.delete(y, 3))
+        times = np.full(len(found), (N - 1) / N)
+        times[: models * isinstance(each, Ranking)] **= 2  # of pairs
+        np.testing.assert_allclose(found, times * rest, rtol=0, atol=1e-12)
+        moved = np.linalg.norm(value_of(each, X, y) - found)
+        assert moved <= claim_of(each, N) * (1 + 1e-9)
 
 
 def claim_of(each, n):
-    if isinstance(each, MeanLosses | Reliability):
+    if isinstance(each, MeanLosses | Reliability | ByClass):
         return each.sensitivity(n)
     with Private(np.zeros((n, 2)), np.zeros(n)).open(epsilon=1.0, delta=1e-6) as session:
         return session.sensitivity(each)
-
-
-KINDS = ("losses", "whole losses", "ranking", "reliability")
 
 
 @pytest.mark.parametrize("models", [1, 2])
@@ -69,7 +91,7 @@ def test_one_row_moves_a_statistic_by_its_sensitivity_at_most(kind, models):
             y[:] = y[0]
         other, labels = X.copy(), y.copy()
         other[3] = rng.choice(WILD, size=2) if rng.random() < 0.7 else rng.random(2)
-        labels[3] = rng.choice(WILD) if rng.random() < 0.3 else rng.integers(0, 2)
+        labels[3] = rng.choice(WILD) if rng.random() < 0.3 else rng.integers(0, 3)
         with np.errstate(all="ignore"):
             moved = np.linalg.norm(value_of(each, X, y) - value_of(each, other, labels))
         largest = max(largest, float(moved))
@@ -84,6 +106,11 @@ def test_one_row_moves_a_statistic_by_its_sensitivity_at_most(kind, models):
         ("whole losses", 2, ([0.0, 0.0], 0.0), ([1.0, 1.0], 0.0)),
         ("reliability", 1, ([1.0, 1.0], 0.0), ([0.0, 0.0], 1.0)),
         ("reliability", 2, ([1.0, 1.0], 0.0), ([0.0, 0.0], 1.0)),
+        ("by class", 1, ([0.0, 0.0], 0.0), ([1.0, 0.0], 0.0)),
+        ("by class", 1, ([0.0, 0.0], 0.0), ([0.0, 0.0], 1.0)),  # of another class
+        ("by class", 2, ([0.0, 0.0], 0.0), ([1.0, 1.0], 0.0)),
+        ("by class", 2, ([0.0, 0.0], 0.0), ([0.0, 0.0], 1.0)),
+        ("by class, predicted", 2, ([0.0, 0.0], 0.0), ([1.0, 2.0], 0.0)),
     ],
 )
 def test_the_sensitivity_is_attained(kind, models, one, two):
@@ -115,11 +142,24 @@ def test_a_row_has_one_class_for_all_models():
 
 
 def test_the_diameter_of_two_losses_on_a_fine_grid():
-    grid = np.linspace(0.0, 1.0, 21)
-    a, b = (each.ravel() for each in np.meshgrid(grid, grid))
-    points = np.column_stack([a, b, (a - b) ** 2])
+    each = MeanLosses(ANSWERS, lambda X, y: X, 2, True)
+    grid = np.linspace(0.0, 1.0, 41)
+    pairs = np.array([(a, b) for a in grid for b in grid])
+    points = np.array([each.block(pair[None], np.zeros(1)) for pair in pairs])
     far = np.linalg.norm(points[:, None] - points[None], axis=2).max()
+    assert far == pytest.approx(each.sensitivity(1))
     assert far == pytest.approx(math.sqrt(2))
+    longest = np.linalg.norm(points, axis=1).max()  # a row without a label adds 0
+    assert longest <= each.sensitivity(1) * (1 + 1e-12)
+    assert longest >= (1 - 1e-9) * each.sensitivity(1)
+
+
+def test_two_models_count_as_far_apart_as_they_are():
+    each = MeanLosses(ANSWERS, lambda X, y: X, 2, False)
+    (total, far, square, *_), h = each.block(np.array([[0.3, 0.9]]), np.zeros(1)), math.sqrt(2)
+    assert far * h == pytest.approx(-0.6)
+    assert total * h == pytest.approx(0.3 + 0.9 - 0.5)
+    assert square == pytest.approx(0.36)
 
 
 def table(n, seed, classes):
@@ -180,7 +220,7 @@ def test_noise_is_that_of_the_events():
     with taped() as tape:
         found = evaluated(table(50, 3, True), True, model, baseline)
     drawn, events = releases(tape), found.guarantee.events
-    assert len(drawn) == len(events) == 4
+    assert len(drawn) == len(events) == 1
     assert {d.scale for d in drawn} == {e.scale for e in events}
 
 
@@ -211,6 +251,7 @@ def test_a_model_that_remembers_keeps_nothing_private():
     model = Remembering().fit(X, y)
     evaluated(table(20, 2, False), False, model, None)
     assert not hasattr(model, "asked_")
+    assert all(part is not model for part in parts_of(asked(model, None).answer))
 
 
 def test_what_is_charged_depends_on_public_facts_only():

@@ -9,9 +9,10 @@ import pytest
 from dpadapt import AutoClassifier, BudgetExceeded, PrivacyError, Private, evaluate
 from dpadapt.audit import replay
 from dpadapt.evaluation import hold_out
-from dpadapt.privacy import Cleaning, Ledger, RowSum
+from dpadapt.privacy import Cleaning, Ledger, LedgerError, RowSum
 from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.statistics import SecondMoment
+from dpadapt.privacy.units.parts import paid_part
 from dpadapt.testing.hostile import HOSTILE_ROWS, hostile_row
 from dpadapt.testing.independent_accountant import recompute_epsilon
 from dpadapt.testing.tape import releases, taped
@@ -50,8 +51,10 @@ def test_both_cost_the_larger_of_the_two(tmp_path, epsilon, most):
         assert spent == pytest.approx(most, rel=1e-4)
     low, high = recompute_epsilon(private.spent(DELTA).events, DELTA)
     assert low * (1 - 1e-6) <= private.spent(DELTA).epsilon <= 1.01 * high
-    (charge,) = ledger.dataset("patients").charges
+    charge, used = ledger.dataset("patients").charges
     assert charge.label == "fit, and an evaluation on people held out"
+    assert used.label == "evaluation on people held out, paid by charge 1"
+    assert used.events[0].pure_epsilon == 0
 
 
 def test_everybody_is_in_one_part_by_place_alone():
@@ -182,3 +185,38 @@ def test_what_is_wrong_is_refused():
         moment = session.hide(RowSum(SecondMoment(Cleaning(radius=1.0))))
         with pytest.raises(PrivacyError, match="would change parts"):
             session.plan(moment=SymmetricGaussian.of(moment))
+
+
+def test_what_a_fit_has_paid_for_is_used_once_after_a_crash(tmp_path):
+    account = Ledger(tmp_path / "budget.db").create("patients", epsilon=1.0, delta=DELTA)
+    budget = {"epsilon": 1.0, "delta": DELTA}
+    train, lost = hold_out(Private(*people(400, 1)), 0.25, **budget, ledger=account)
+    model = fitted(train)
+    (reserve,) = account.reserves()  # what is left after a crash: the ledger and the model
+    assert (reserve.share, reserve.people, reserve.number) == (0.25, 400, 1)
+    assert reserve.fit == model.guarantee_.events
+    spent = account.spent()
+    test = paid_part(Private(*people(400, 1)), reserve, account)
+    found = evaluate(model, test, **budget, metrics=["accuracy"])
+    assert found.people == 100
+    assert account.reserves() == ()
+    assert account.spent() == spent
+    for again in (lost, paid_part(Private(*people(400, 1)), reserve, account)):
+        with pytest.raises(LedgerError, match=r"charge 1 of 'patients' .* is used already"):
+            evaluate(model, again, **budget, metrics=["accuracy"])
+    with pytest.raises(PrivacyError, match="some of 400, and these are 399"):
+        paid_part(Private(*people(399, 1)), reserve, account)
+    with pytest.raises(LedgerError, match="is used already"):
+        account.redeem(7)
+    account.ledger.check()
+
+
+def test_what_is_paid_for_covers_no_more_than_that(tmp_path):
+    account = Ledger(tmp_path / "budget.db").create("patients", epsilon=3.0, delta=DELTA)
+    train, _ = hold_out(Private(*people(400, 1)), 0.25, epsilon=0.5, delta=DELTA, ledger=account)
+    model = fitted(train)
+    test = paid_part(Private(*people(400, 1)), account.reserves()[0], account)
+    with pytest.raises(PrivacyError, match="costs more than was set aside"):
+        evaluate(model, test, epsilon=0.6, delta=DELTA, metrics=["accuracy"])
+    assert len(account.reserves()) == 1  # a refusal uses nothing up
+    evaluate(model, test, epsilon=0.5, delta=DELTA, metrics=["accuracy"])

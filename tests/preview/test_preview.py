@@ -15,6 +15,7 @@ from dpadapt.preview import Preview, Target, preview
 from dpadapt.preview.asking import classifies
 from dpadapt.preview.parts import Part, sub_populations
 from dpadapt.preview.rehearsal import Rehearsal, Stage, same_noise_epsilon
+from dpadapt.preview.tally import Tally
 from dpadapt.preview.trust import trust_in_words
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
@@ -342,3 +343,25 @@ def test_the_command_knows_how_files_are_written(table):
     assert "separator semicolon, decimal comma" in text
     assert "400 rows, 2 columns" in text
     assert "--sep must be one character" in run(*asked, "--sep", "ab")[1]
+
+
+def test_a_class_that_no_rehearsal_predicts_is_told():
+    rng = np.random.default_rng(0)
+    ill = rng.random(700) < 0.05
+    X = rng.normal(size=(700, 2)) + ill[:, None]
+    view = preview(X, np.where(ill, "ill", "well"), rows=2000, epsilons=[1.0])
+    (told,) = (each for each in view.notes if each.startswith("Class "))
+    assert "Class 'ill' is" in told
+    assert "--threshold" in told
+    fair = preview(X, X[:, 0] > 0, rows=2000, epsilons=[1.0])
+    assert not any(each.startswith("Class ") for each in fair.notes)
+
+
+def test_a_tally_counts_what_is_there_predicted_and_found():
+    tally = Tally(np.array(["a", "b"]))
+    tally.add(np.array(["a", "b", "b"]), np.array(["a", "a", "b"]))
+    tally.add(np.array(["b"]), np.array(["b"]))
+    assert tally.rows == 4
+    assert (tally.counts.tolist(), tally.predicted.tolist()) == ([1, 3], [2, 2])
+    assert tally.found.tolist() == [1, 2]
+    assert list(tally.sentences()) == []

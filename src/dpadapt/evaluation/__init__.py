@@ -3,7 +3,22 @@
 from dpadapt.privacy.units import hold_out
 
 from .evaluation import Evaluation, Measured
+from .facts import OnPublic
 from .intervals import Interval
+from .outlook import Limit, Outlook
+from .preparation import outlook, outlook_of, public_facts
 from .private_error import evaluate
 
-__all__ = ["Evaluation", "Interval", "Measured", "evaluate", "hold_out"]
+__all__ = [
+    "Evaluation",
+    "Interval",
+    "Limit",
+    "Measured",
+    "OnPublic",
+    "Outlook",
+    "evaluate",
+    "hold_out",
+    "outlook",
+    "outlook_of",
+    "public_facts",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,9 @@ from dpadapt._checks import check_private, check_width
 from dpadapt._types import FloatArray
 from dpadapt.features import DateCells, NumberCells, TextCells
 from dpadapt.privacy import Private, Schema
+from dpadapt.privacy.rows.total import by_rows, taken
 
-__all__ = ["Asked", "answered", "asked", "is_public", "public_baseline"]
+__all__ = ["Asked", "answered", "as_places", "asked", "is_public", "public_baseline"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,8 @@ class Asked:
     Parameters
     ----------
     answer : callable
-        From rows, as the models take them, to all answers side by side.
+        From rows, as the models take them, to all answers side by side; NaN for those of a model to
+        a row on which it fails.
     models : {1, 2}
     names : ndarray or None
         The classes; None for numbers.
@@ -94,25 +97,40 @@ def asked(model: Any, baseline: Any) -> Asked:
     if baseline is not None:
         models.append(_own(baseline, "baseline"))
     names = _classes(models[0])
+    if names is None and any(_classes(each) is not None for each in models):
+        raise ValueError("baseline predicts classes, and model numbers: they cannot be compared.")
     if names is None:
         if hasattr(models[0], "__sklearn_tags__") and is_classifier(models[0]):
             raise ValueError("model: a classifier must tell its classes, in classes_.")
-        return Asked(lambda X: _side_by_side(each.predict(X) for each in models), len(models), *_NO)
+
+        def number(at: int, X: Any) -> list[Any]:
+            return [models[at].predict(X)]
+
+        def numbers(X: Any) -> FloatArray:
+            return np.hstack([_own_rows(partial(number, at), X, 1) for at in range(len(models))])
+
+        return Asked(numbers, len(models), *_NO)
     chances = all(hasattr(each, "predict_proba") for each in models)
     orders = []
     for each in models:
         own = _classes(each)
-        if own is None or sorted(map(str, own)) != sorted(map(str, names)):
-            raise ValueError("baseline must have the classes of model.")
-        orders.append([int(np.flatnonzero(own == name)[0]) for name in names])
+        if own is None or set(own.tolist()) != set(names.tolist()):
+            raise ValueError(
+                "baseline must have the classes of model, of the same type (0 is not '0')."
+            )
+        orders.append([own.tolist().index(name) for name in names.tolist()])
+
+    def of_one(at: int, X: Any) -> list[Any]:
+        columns: list[Any] = [as_places(models[at].predict(X), names)]
+        if chances:
+            chance = np.asarray(models[at].predict_proba(X), dtype=np.float64)
+            columns.append(chance[:, orders[at]])
+        return columns
 
     def answer(X: Any) -> FloatArray:
-        columns: list[Any] = []
-        for each, order in zip(models, orders, strict=True):
-            columns.append(_places(each.predict(X), names))
-            if chances:
-                columns.append(np.asarray(each.predict_proba(X), dtype=np.float64)[:, order])
-        return _side_by_side(columns)
+        width = 1 + len(names) * chances
+        each = [_own_rows(partial(of_one, at), X, width) for at in range(len(models))]
+        return np.hstack(each)
 
     return Asked(answer, len(models), names, chances)
 
@@ -120,12 +138,39 @@ def asked(model: Any, baseline: Any) -> Asked:
 _NO = (None, False)  # classes and probabilities of a model of numbers
 
 
-def _side_by_side(columns: Any) -> FloatArray:
-    tables = [np.asarray(each, dtype=np.float64) for each in columns]
-    return np.hstack([each.reshape(len(each), -1) for each in tables])
+def _own_rows(answer: Callable[[Any], list[Any]], X: Any, width: int) -> FloatArray:
+    """What one model answers, side by side; NaN for a row on which it fails, whoever else does not.
+
+    Models are asked one after the other, so that what one of them cannot answer is not lost for the
+    other. Where one of them is foreign code, X is a single row, with a fresh state of all models
+    (:mod:`dpadapt.privacy.rows.foreign`); else it is a block, and models are known to treat every
+    row on its own. A row's answers are a function of this row alone either way.
+    """
+    rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+    def call(places: Any) -> tuple[FloatArray]:
+        given = taken(X, places)
+        given = given.copy() if hasattr(given, "copy") else given
+        tables = [np.asarray(each, dtype=np.float64) for each in answer(given)]
+        found = np.hstack([each.reshape(len(each), -1) for each in tables])
+        if found.shape != (rows if places is None else len(places), width):
+            raise ValueError("a model must answer every row.")
+        return (found,)
+
+    results, failed = by_rows(call, rows)
+    if results is None:
+        return np.full((rows, width), np.nan)
+    return np.where(failed[:, None], np.nan, results[0])
 
 
-def _places(labels: Any, names: Any) -> FloatArray:
+def as_places(labels: Any, names: Any) -> FloatArray:
+    """Places of labels among the names of classes; NaN for none of them.
+
+    Examples
+    --------
+    >>> as_places(["b", "c"], ["a", "b"])
+    array([ 1., nan])
+    """
     same = np.asarray(labels).reshape(-1, 1) == np.asarray(names).reshape(1, -1)
     return np.where(same.any(axis=1), same.argmax(axis=1), np.nan)
 

@@ -16,6 +16,8 @@ from .intervals import Interval
 
 __all__ = ["Evaluation", "Measured"]
 
+_FORMATS = ("dpadapt evaluation 1", "dpadapt evaluation 2")  # the first had no limits
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -30,11 +32,16 @@ class Measured:
         The difference is model minus baseline, of the same rows.
     larger : bool
         Whether more is better.
+    limit : float or None
+        Least difference that could be seen, as it was known before anything was spent.
 
     Examples
     --------
     >>> Measured("accuracy", Interval(0.8, 0.75, 0.85), None, None, True).verdict
     ''
+    >>> found = Interval(0.8, 0.75, 0.85), Interval(0.76, 0.7, 0.82), Interval(0.04, 0.01, 0.07)
+    >>> [Measured("accuracy", *found, True, limit).verdict for limit in (0.03, 0.05)]
+    ['better', 'no verdict']
     """
 
     title: str
@@ -42,16 +49,34 @@ class Measured:
     baseline: Interval | None
     difference: Interval | None
     larger: bool
+    limit: float | None = None
 
     @property
     def verdict(self) -> str:
-        """Whether the model is better than the baseline, as far as the interval tells."""
+        """Whether the model is better than the baseline, as far as that can be seen.
+
+        There is a verdict where the interval of the difference leaves out 0, and the difference is
+        not below the limit.
+        """
         if self.difference is None:
             return ""
         gain = self.difference if self.larger else self.difference.flipped(0.0)
+        if self.limit is not None and abs(gain.value) < self.limit:
+            return "no verdict"
         if gain.low > 0:
             return "better"
-        return "worse" if gain.high < 0 else "unclear"
+        return "worse" if gain.high < 0 else "no verdict"
+
+    @property
+    def texts(self) -> tuple[str, str, str, str]:
+        """Model, baseline, difference and limit; both columns with the same digits."""
+        digits = max(_digits(each) for each in (self.model, self.baseline) if each is not None)
+        finer = digits
+        if self.difference is not None:
+            finer = min(max(digits, _digits(self.difference)), digits + 2)
+        limit = "" if self.limit is None else f"{self.limit:,.{digits}f}"
+        first, second = (_text(each, digits) for each in (self.model, self.baseline))
+        return first, second, _text(self.difference, finer), limit
 
 
 @dataclass(frozen=True)
@@ -76,6 +101,9 @@ class Evaluation:
         What the baseline is; empty if there is none.
     model : str
         Digest of the model folder that was measured; empty if the model was in no folder.
+    classes : tuple of (str, Interval)
+        How many of the private rows are of each class, or of the people, where they have several
+        rows: who has rows of two classes counts in both, in parts. Empty if not counted.
 
     Examples
     --------
@@ -92,6 +120,7 @@ class Evaluation:
     caveats: tuple[str, ...]
     against: str = ""
     model: str = ""
+    classes: tuple[tuple[str, Interval], ...] = ()
 
     @property
     def who(self) -> str:
@@ -106,12 +135,11 @@ class Evaluation:
         """What was found, in words."""
         parts = []
         for each in self.measures.values():
-            part = f"{each.title} {_text(each.model)}"
-            if each.baseline is not None and each.difference is not None:
-                part += (
-                    f", {self.against} {_text(each.baseline)}, difference "
-                    f"{_text(each.difference)}, {each.verdict}"
-                )
+            model, baseline, difference, limit = each.texts
+            part = f"{each.title} {model}"
+            if baseline:
+                part += f", {self.against} {baseline}, difference {difference}, {each.verdict}"
+                part += f" (seen from {limit} on)" if limit else ""
             parts.append(part)
         return (
             f"On {self.people:,} {self.who}, with {100 * self.confidence:g} % intervals that "
@@ -124,18 +152,26 @@ class Evaluation:
     def rows(self) -> list[tuple[str, ...]]:
         """Cells of the table of measures, the head first."""
         lines = [
-            (each.title, *map(_text, (each.model, each.baseline, each.difference)), each.verdict)
+            (each.title, *each.texts, each.verdict if each.difference else "")
             for each in self.measures.values()
         ]
-        head = ("", "model", self.against, "difference", "the model is")
-        shown = 5 if self.against else 2
+        head = ("", "model", self.against, "difference", "seen from", "the model is")
+        shown = 6 if self.against else 2
         return [line[:shown] for line in (head, *lines)]
+
+    def class_rows(self) -> list[tuple[str, ...]]:
+        """Cells of the table of classes, the head first; empty if they were not counted."""
+        if not self.classes:
+            return []
+        cells = [(name, _text(rows, 0)) for name, rows in self.classes]
+        return [("class", f"{self.who} with this label"), *cells]
 
     def bin_rows(self) -> list[tuple[str, ...]]:
         """Cells of the reliability table, the head first; empty if noise left nothing of it."""
         if all(math.isnan(gap) for *_, gap in self.bins):
             return []
-        head = ("probability", "share of rows", "predicted minus observed")
+        what = "people" if self.who == "people" else "rows"
+        head = ("probability", f"share of {what}", "predicted minus observed")
         cells = [
             (
                 f"{low:.1f} to {high:.1f}",
@@ -148,9 +184,12 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; :meth:`from_dict` is the inverse."""
         return {
-            "format": "dpadapt evaluation 1",
+            "format": "dpadapt evaluation 2",
             "sentence": self.sentence,
-            "measures": {name: asdict(each) for name, each in self.measures.items()},
+            "measures": {
+                name: {**asdict(each), "verdict": each.verdict}
+                for name, each in self.measures.items()
+            },
             "bins": [[None if math.isnan(x) else x for x in row] for row in self.bins],
             "people": self.people,
             "confidence": self.confidence,
@@ -158,6 +197,7 @@ class Evaluation:
             "caveats": list(self.caveats),
             "against": self.against,
             "model": self.model,
+            "classes": [[name, asdict(rows)] for name, rows in self.classes],
         }
 
     def to_json(self) -> str:
@@ -167,7 +207,7 @@ class Evaluation:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Evaluation:
         """Rebuild from :meth:`to_dict`; refuses a guarantee that does not add up."""
-        if not isinstance(data, Mapping) or data.get("format") != "dpadapt evaluation 1":
+        if not isinstance(data, Mapping) or data.get("format") not in _FORMATS:
             raise ValueError("this is no evaluation that dpadapt has written.")
         measures = {
             str(name): Measured(
@@ -176,6 +216,7 @@ class Evaluation:
                 _interval(each["baseline"]),
                 _interval(each["difference"]),
                 bool(each["larger"]),
+                _limit(each.get("limit")),
             )
             for name, each in data["measures"].items()
         }
@@ -192,10 +233,11 @@ class Evaluation:
             tuple(map(str, data["caveats"])),
             str(data["against"]),
             str(data.get("model", "")),
+            tuple((str(name), _interval(rows)) for name, rows in data.get("classes", ())),
         )
 
     def _repr_html_(self) -> str:
-        tables = "".join(map(_html_table, (self.rows(), self.bin_rows())))
+        tables = "".join(map(_html_table, (self.rows(), self.class_rows(), self.bin_rows())))
         notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.caveats)
         told = html.escape(self.guarantee.sentence)
         return f"<div>{tables}<p><strong>{told}</strong></p><ul>{notes}</ul></div>"
@@ -218,9 +260,20 @@ def _interval(data: Any) -> Any:
     return Interval(*numbers)
 
 
-def _text(side: Interval | None) -> str:
+def _limit(data: Any) -> float | None:
+    limit = None if data is None else float(data)
+    if limit is not None and not (math.isfinite(limit) and limit >= 0):
+        raise ValueError("a limit of this evaluation is not a number.")
+    return limit
+
+
+def _digits(side: Interval) -> int:
+    wide = side.high - side.low or abs(side.value)
+    return min(6, max(0, 1 - math.floor(math.log10(max(wide, 1e-12)))))
+
+
+def _text(side: Interval | None, digits: int) -> str:
     if side is None:
         return ""
-    digits = min(6, max(0, 1 - math.floor(math.log10(max(side.high - side.low, 1e-12)))))
     value, low, high = (f"{x:,.{digits}f}" for x in (side.value, side.low, side.high))
     return f"{value} ({low} to {high})"

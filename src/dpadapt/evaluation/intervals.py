@@ -1,9 +1,11 @@
 r"""From noisy means to values with intervals that hold both the sample and the noise.
 
 An interval is for what the measure would be on endless rows of the same people, and covers it with
-about the stated probability: value +- z sqrt(noise^2 + spread^2 / people). The noise is known. The
-spread is estimated from released values, on the safe side: moved by one deviation of its own noise
-(and by what Wilson's interval adds) in the direction that makes the interval wider.
+about the stated probability: value +- z sqrt(noise^2 + spread^2 / people). Values are of rows with
+a label, whose part of all rows is known up to noise: released sums are divided by it, and what that
+adds to the noise of a value is in proportion to what was divided (``blur``). The noise is known.
+The spread is estimated from released values, on the safe side: moved by one deviation of its own
+noise (and by what Wilson's interval adds) in the direction that makes the interval wider.
 """
 
 from __future__ import annotations
@@ -11,14 +13,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
 from dpadapt._types import FloatArray
 
-__all__ = ["Chance", "Interval", "losses", "rankings", "reliabilities"]
+from .queries import CENTRE, MeanLosses
+
+__all__ = ["Chance", "Interval", "Raw", "at_most", "losses", "rankings", "reliabilities"]
 
 Side = tuple["Interval", ...]  # of the model; or of model, baseline and their difference
 
@@ -41,6 +45,20 @@ class Interval:
     low: float
     high: float
 
+    def around(self, value: float) -> Interval:
+        """The same interval, or a wider one, around another value."""
+        return Interval(value, min(self.low, value), max(self.high, value))
+
+    def cut(self, low: float, high: float) -> Interval:
+        """What lies between two ends; as wide as it was, from the nearer end, if nothing does."""
+        value = min(max(self.value, low), high)
+        inside = self if self.low < high and self.high > low else self.moved(value - self.value)
+        return Interval(value, max(inside.low, low), min(inside.high, high))
+
+    def moved(self, by: float) -> Interval:
+        """The same around a value that is larger."""
+        return Interval(self.value + by, self.low + by, self.high + by)
+
     def times(self, factor: float) -> Interval:
         """In another unit."""
         return Interval(self.value * factor, self.low * factor, self.high * factor)
@@ -58,9 +76,13 @@ class Chance:
     ----------
     noise : float
         Deviation of the noise on each released number.
-    people : int
-        Independent rows: people, where they have several rows each.
+    people : float
+        Independent rows with a label: people, where they have several rows each.
     confidence : float
+    part : float, default=1
+        Of the rows, those with a label, as released.
+    blur : float, default=0
+        Deviation of the noise in that part, over it.
 
     Examples
     --------
@@ -69,21 +91,20 @@ class Chance:
     """
 
     noise: float
-    people: int
+    people: float
     confidence: float
+    part: float = 1.0
+    blur: float = 0.0
 
     @property
     def z(self) -> float:
         """Quantile of the normal law."""
         return NormalDist().inv_cdf((1 + self.confidence) / 2)
 
-    def interval(
-        self, value: float, noise: float, variance: float, ends: tuple[float, float] = (0.0, 1.0)
-    ) -> Interval:
-        """Interval around a value, within public ends."""
+    def interval(self, value: float, noise: float, variance: float) -> Interval:
+        """Interval around a value."""
         half = self.z * math.sqrt(noise**2 + variance / self.people)
-        cut = np.clip([value, value - half, value + half], *ends)
-        return Interval(*map(float, cut))
+        return Interval(value, value - half, value + half)
 
     @property
     def doubt(self) -> float:
@@ -91,39 +112,124 @@ class Chance:
         return self.noise + self.z**2 / (2 * self.people)
 
 
-def losses(found: FloatArray, models: int, whole: bool, chance: Chance) -> Side:
+class Raw(NamedTuple):
+    """Intervals as noise left them, between 0 and 1 but for noise.
+
+    Parameters
+    ----------
+    sides : tuple of Interval
+        Of the model; or of model, baseline and their difference.
+    most : float, default=1
+        How large a difference is shown. Its interval is not cut by it: public rows may say that two
+        models are nearer to each other than they are on private ones.
+
+    Examples
+    --------
+    >>> wild = Interval(0.7, 0.2, 1.2), Interval(1.3, 0.8, 1.8), Interval(-0.6, -1.3, 0.1)
+    >>> [round(each.value, 2) for each in Raw(wild).settled()]
+    [0.4, 1.0, -0.6]
+    >>> [round(each.value, 2) for each in Raw(wild, most=0.1).settled()]
+    [0.9, 1.0, -0.1]
+    >>> Raw(wild, most=0.1).settled()[2]
+    Interval(value=-0.1, low=-1.0, high=0.1)
+    """
+
+    sides: Side
+    most: float = 1.0
+
+    def settled(self) -> Side:
+        """Cut to what can be, and agreeing: the difference is that of the columns."""
+        cut = [each.cut(0.0, 1.0) for each in self.sides]
+        if len(cut) == 1:
+            return tuple(cut)
+        apart = self.sides[2].cut(-1.0, 1.0)
+        apart = apart.around(min(max(apart.value, -self.most), self.most))
+        half = apart.value / 2
+        middle = (self.sides[0].value + self.sides[1].value) / 2
+        middle = min(max(middle, abs(half)), 1 - abs(half))
+        return (cut[0].around(middle + half), cut[1].around(middle - half), apart)
+
+
+def at_most(square: float, noise: float, known: float, people: float, power: float = 1.0) -> float:
+    """How large a difference may be, by how far two models were seen to be apart, and by more.
+
+    Parameters
+    ----------
+    square : float
+        Mean square of differences, as released.
+    noise : float
+        On it; three deviations of noise and sample are allowed for.
+    known : float
+        What public facts say. It counts for nothing if the release shows, by three deviations, that
+        it does not hold.
+    people : float
+    power : {1.0, 0.5}
+        1 if differences are whole: then the mean square is no less than a mean. 1/2 elsewhere.
+
+    Examples
+    --------
+    >>> round(at_most(0.04, 0.01, 1.0, 10**9), 4), at_most(0.04, 0.01, 0.05, 10**9)
+    (0.07, 0.05)
+    >>> round(at_most(0.04, 0.01, 0.005, 10**9), 4)
+    0.07
+    """
+    deviation = math.hypot(noise, math.sqrt((max(0.0, square) + 4 / people) / people))
+    least, reach = (max(0.0, square + side * 3 * deviation) ** power for side in (-1, 1))
+    return min(1.0, reach if least > known else min(reach, known))
+
+
+def losses(found: FloatArray, query: MeanLosses, chance: Chance, known: float = 1.0) -> Raw:
     """Mean losses between 0 and 1, and the difference of the first and the second.
+
+    Where there are two models, the difference is shown no larger than how far they are apart on a
+    row, by the mean of its square as released (and three deviations of that), nor than is known.
+    Its interval is what noise and sample make it.
 
     Parameters
     ----------
     found : ndarray
-        Released, as :class:`~dpadapt.evaluation.queries.MeanLosses` orders it.
-    models : {1, 2}
-    whole : bool
+        Released, as :class:`~dpadapt.evaluation.queries.MeanLosses` orders it, over the part of
+        rows with a label.
+    query : MeanLosses
     chance : Chance
+    known : float, default=1
+        How large the difference may be, by public facts; releases may show that it is larger.
 
     Examples
     --------
-    >>> sides = losses(np.array([0.2, 0.3, 0.1]), 2, True, Chance(0.001, 10_000, 0.95))
-    >>> [round(side.low, 3) for side in sides]
+    >>> from dpadapt.evaluation.queries import AsAnswered
+    >>> query = MeanLosses(AsAnswered(1.0), lambda X, y: X, models=2, whole=True)
+    >>> found = np.array([0.0, -0.0707, 0.1])
+    >>> sides = losses(found, query, Chance(0.001, 10_000, 0.95))
+    >>> [round(side.low, 3) for side in sides.settled()]
     [0.192, 0.291, -0.107]
     """
-    means = found[:models]
-    less = np.zeros(models) if whole else np.maximum(found[-models:] - chance.noise, 0.0)
-    sides = []
-    for mean, lost in zip(means, less, strict=True):
-        towards = _towards_half(float(mean), chance.doubt)
-        variance = max(0.0, towards * (1 - towards) - float(lost))
-        sides.append(chance.interval(float(mean), chance.noise, variance))
+    models, root = query.models, math.sqrt(2)
     if models == 1:
-        return tuple(sides)
-    noise, apart = math.sqrt(2) * chance.noise, float(means[0] - means[1])
-    square = min(1.0, max(0.0, float(found[2])) + chance.doubt)
-    variance = max(0.0, square - max(0.0, abs(apart) - noise) ** 2)
-    return (*sides, chance.interval(apart, noise, variance, (-1.0, 1.0)))
+        moved, own = [float(found[0])], chance.noise
+    else:
+        total, apart = float(found[0]) * root, float(found[1]) * root
+        moved = [(total + apart) / 2, (total - apart) / 2]
+        own = chance.noise
+    less = np.zeros(models) if query.whole else np.maximum(found[-models:] - chance.noise, 0.0)
+    sides = []
+    for each, lost in zip(moved, less, strict=True):
+        towards = _towards_half(CENTRE + each, own + chance.z**2 / (2 * chance.people))
+        variance = max(0.0, towards * (1 - towards) - float(lost))
+        noise = math.hypot(own, chance.blur * each)
+        sides.append(chance.interval(CENTRE + each, noise, variance))
+    if models == 1:
+        return Raw(tuple(sides))
+    noise = math.hypot(root * chance.noise, chance.blur * apart)
+    square = float(found[2])
+    most = min(1.0, max(0.0, square) + chance.doubt)
+    variance = max(0.0, most - max(0.0, abs(apart) - noise) ** 2)
+    sides.append(chance.interval(apart, noise, variance))
+    power = 1.0 if query.whole else 0.5
+    return Raw(tuple(sides), at_most(square, chance.noise, known, chance.people, power))
 
 
-def rankings(found: FloatArray, models: int, class_weight: float, chance: Chance) -> Side:
+def rankings(found: FloatArray, models: int, class_weight: float, chance: Chance) -> Raw:
     """Areas under the curve, and the difference of the first and the second.
 
     An area is the mean over pairs of a number h between 0 and 1: is the pair in the right order?
@@ -136,44 +242,48 @@ def rankings(found: FloatArray, models: int, class_weight: float, chance: Chance
     Parameters
     ----------
     found : ndarray
-        Released, as :class:`~dpadapt.evaluation.queries.Ranking` orders it.
+        Released, as :class:`~dpadapt.evaluation.queries.Ranking` orders it, over the part of rows
+        with a label; sums over pairs must be divided by it twice.
     models : {1, 2}
     class_weight : float
     chance : Chance
 
     Examples
     --------
-    >>> areas = rankings(np.array([0.0625, 0.433]), 1, 0.866, Chance(1e-4, 10_000, 0.95))
-    >>> round(areas[0].value, 3), round(areas[0].low, 2)
+    >>> areas = rankings(np.array([0.0625, 0.0]), 1, 0.866, Chance(1e-4, 10_000, 0.95))
+    >>> round(areas.sides[0].value, 3), round(areas.sides[0].low, 2)
     (0.75, 0.74)
     """
-    share, doubt = float(found[-1]) / class_weight, chance.noise / class_weight
+    more = float(found[-1]) / class_weight
+    share, doubt = 0.5 + more, math.hypot(chance.noise / class_weight, chance.blur * more)
+    of_pairs = chance.noise / chance.part
     if not 2 * doubt < share < 1 - 2 * doubt:  # one class is lost in the noise, and with it pairs
         nothing = Interval(0.5, 0.0, 1.0)
-        return (nothing,) if models == 1 else (nothing, nothing, Interval(0.0, -1.0, 1.0))
+        return Raw((nothing,) if models == 1 else (nothing, nothing, Interval(0.0, -1.0, 1.0)))
     pairs = share * (1 - share)
     rare = min(share, 1 - share) - doubt  # the wider of the two
     least, slope = rare * (1 - rare), (1 - 2 * rare) / (rare * (1 - rare)) * doubt
     sides, variance, right, wrong = [], 0.0, 1.0, 1.0
     for each in found[:models]:
-        area = 0.5 + float(each) / pairs
-        noise = math.hypot(chance.noise / least, (area - 0.5) * slope)
+        above = float(each) / chance.part / pairs
+        area, noise = 0.5 + above, math.hypot(of_pairs / least, above * slope)
+        noise = math.hypot(noise, 2 * chance.blur * above)
         doubt = noise + chance.z**2 / (2 * rare * chance.people)
         towards = _towards_half(area, doubt)
         sides.append(chance.interval(area, noise, towards * (1 - towards) / rare))
         variance += towards * (1 - towards)
         right, wrong = right * _most(area, doubt), wrong * _most(1 - area, doubt)
     if models == 1:
-        return tuple(sides)
+        return Raw(tuple(sides))
     variance = (variance + 2 * min(right, wrong)) / rare
-    apart = float(found[0] - found[1]) / pairs
-    noise = math.hypot(math.sqrt(2) * chance.noise / least, apart * slope)
-    return (*sides, chance.interval(apart, noise, variance, (-1.0, 1.0)))
+    apart = float(found[0] - found[1]) / chance.part / pairs
+    noise = math.hypot(math.sqrt(2) * of_pairs / least, apart * slope, 2 * chance.blur * apart)
+    return Raw((*sides, chance.interval(apart, noise, variance)))
 
 
 def reliabilities(
     found: FloatArray, count_weight: float, chance: Chance
-) -> tuple[Side, tuple[tuple[float, ...], ...]]:
+) -> tuple[Raw, tuple[tuple[float, ...], ...]]:
     """Expected calibration errors and their difference; and the table of the first model.
 
     The error is the sum over bins of abs(G), G the mean of p - o over rows of the bin (0 for
@@ -185,7 +295,8 @@ def reliabilities(
     Parameters
     ----------
     found : ndarray of shape (models, 2, bins)
-        Released, as :class:`~dpadapt.evaluation.queries.Reliability` orders it.
+        Released, as :class:`~dpadapt.evaluation.queries.Reliability` orders it, over the part of
+        rows with a label.
     count_weight : float
     chance : Chance
 
@@ -193,7 +304,7 @@ def reliabilities(
     --------
     >>> counts, gaps = [0.25, 0.25], [0.05, -0.05]
     >>> sides, table = reliabilities(np.array([[counts, gaps]]), 0.5, Chance(0.0, 10**6, 0.95))
-    >>> round(sides[0].value, 3), [round(each, 2) for each in table[1]]
+    >>> round(sides.sides[0].value, 3), [round(each, 2) for each in table[1]]
     (0.1, [0.5, 1.0, 0.5, -0.1])
     """
     bins = found.shape[2]
@@ -206,17 +317,17 @@ def reliabilities(
     for counts, gaps in found:
         shares = np.clip(counts / count_weight, 0.0, 1.0)
         spread = np.minimum(shares + chance.doubt / count_weight, 1.0) * far / chance.people
-        variances = chance.noise**2 + spread
+        variances = chance.noise**2 + (chance.blur * gaps) ** 2 + spread
         value = float(np.sqrt(np.maximum(gaps**2 - variances, 0.0)).sum())
         seen, half = float(np.abs(gaps).sum()), math.sqrt(reach * float(variances.sum()))
         low, high = min(max(seen - half, 0.0), value), min(max(seen + half, value), 1.0)
         sides.append(Interval(min(value, 1.0), min(low, 1.0), high))
         table = table or _table(edges, shares, gaps, count_weight, chance)
     if len(sides) == 1:
-        return tuple(sides), table
+        return Raw(tuple(sides)), table
     apart = sides[0].value - sides[1].value
     ends = (sides[0].low - sides[1].high, sides[0].high - sides[1].low)
-    return (*sides, Interval(apart, *ends)), table
+    return Raw((*sides, Interval(apart, *ends))), table
 
 
 def _table(

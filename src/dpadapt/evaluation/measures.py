@@ -3,110 +3,66 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.privacy import Statistic
 
 from .answers import Asked
-from .intervals import Chance, Side, losses, rankings, reliabilities
-from .queries import AsAnswered, Losses, MeanLosses, Ranking, Reliability
+from .class_intervals import Counted
+from .class_queries import ByClass
+from .facts import LEAST_CHANCE, PLACES, Facts
+from .intervals import Chance, Raw, losses, rankings, reliabilities
+from .queries import Losses, MeanLosses, Ranking, Reliability
 
-__all__ = ["LEAST_CHANCE", "MEASURES", "Facts", "Measure", "choose"]
+__all__ = ["MEASURES", "Finding", "Measure", "Query", "choose", "source_of", "statistic"]
 
-LEAST_CHANCE = 0.01  # a probability below counts as this in a log-loss
+Query = MeanLosses | ByClass | Ranking | Reliability
+Bins = tuple[tuple[float, ...], ...]
+
 _BINS = 5  # of the reliability table: each costs noise
-_PLACES, _LOGITS = 4096, 12.0  # of the grid of scores: logits from -12 to 12
+_MOST_RECALLS = 10  # classes whose recall is shown unasked
+_BY_CLASS = ("balanced_accuracy", "recall", "precision")
 
 
-@dataclass(frozen=True, eq=False)
-class Facts:
-    """Public facts: what models answer, and what labels and errors may be.
+class Finding(NamedTuple):
+    """One line of an evaluation, before it is cut to what can be.
 
     Parameters
     ----------
-    asked : Asked
-    label_range : (float, float) or None
-        For numbers.
-    largest_error : float
-        For numbers: an error above counts as this.
+    name, title : str
+    raw : Raw
+    unit : float
+        The largest value.
 
     Examples
     --------
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from dpadapt.evaluation.answers import asked
-    >>> model = LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0])
-    >>> Facts(asked(model, None), (0.0, 4.0), 4.0).shares(np.array([[5.0]]), np.array([3.0]))
-    array([[0.25]])
+    >>> from dpadapt.evaluation import Interval
+    >>> Finding("mae", "mean absolute error", Raw((Interval(0.2, 0.1, 0.3),)), 4.0).unit
+    4.0
     """
 
-    asked: Asked
-    label_range: tuple[float, float] | None = None
-    largest_error: float = 1.0
-
-    @cached_property
-    def cleaning(self) -> AsAnswered:
-        """One for all, so that models are asked once."""
-        return AsAnswered(self.largest_error)
-
-    def shares(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Absolute errors as shares of the largest; answers and labels are clamped first."""
-        low, high = self.label_range or (0.0, 1.0)
-        labels = np.clip(y, low, high)[:, None]  # NaN stays NaN: the worst
-        return np.abs(np.clip(self.asked.firsts(X), low, high) - labels) / self.largest_error
-
-    def wrong(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """1 where the class is another, or none."""
-        return np.asarray(self.asked.firsts(X) != y[:, None], dtype=np.float64)
-
-    def log_losses(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Minus the logarithm of the probability of the class, as a share of the largest."""
-        known = np.isfinite(y)
-        at = np.where(known, y, 0).astype(np.intp)
-        rows = np.arange(len(y))
-        chances = [np.where(known, p[rows, at], np.nan) for p in self.asked.probabilities(X)]
-        least = np.log(LEAST_CHANCE)
-        return np.log(np.clip(np.column_stack(chances), LEAST_CHANCE, 1.0)) / least
-
-    def places(self, X: FloatArray) -> FloatArray:
-        """Places of the scores of the second class on a grid of logits."""
-        scores = np.column_stack([p[:, 1] for p in self.asked.probabilities(X)])
-        with np.errstate(all="ignore"):
-            logits = np.clip(np.log(scores) - np.log1p(-scores), -_LOGITS, _LOGITS)
-        return np.floor((logits + _LOGITS) / (2 * _LOGITS) * (_PLACES - 1))
-
-    def outcomes(self, X: FloatArray, y: FloatArray) -> list[FloatArray]:
-        """Probability of the second of two classes, or of the predicted one; whether it was so."""
-        pairs = []
-        for p, first in zip(self.asked.probabilities(X), self.asked.firsts(X).T, strict=True):
-            if p.shape[1] == 2:
-                chance, happened = p[:, 1], y
-            else:
-                at = np.where(np.isfinite(first), first, 0).astype(np.intp)
-                chance, happened = p[np.arange(len(p)), at], np.where(first == y, 1.0, 0.0)
-            happened = np.where(np.isfinite(y), happened, np.nan)
-            pairs.append(np.column_stack([chance, happened]))
-        return pairs
+    name: str
+    title: str
+    raw: Raw
+    unit: float = 1.0
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure: how it is hidden and read.
+    """A measure: what it is read from, and how.
 
     Parameters
     ----------
     title : str
         For people.
-    hide : callable
-        From facts to a statistic.
-    read : callable
-        From a released array, facts and chance to intervals, and a table of bins or none.
     needs : {"numbers", "classes", "chances", "two classes"}
+    read : callable
+        From the numbers of a statistic (over the part of rows with a label, which is not among
+        them), the statistic, facts and chance to findings, and a table of bins or none.
     larger : bool
         Whether more is better.
 
@@ -117,82 +73,124 @@ class Measure:
     """
 
     title: str
-    hide: Callable[[Facts], Statistic]
-    read: Callable[[FloatArray, Facts, Chance], tuple[Side, tuple[tuple[float, ...], ...]]]
     needs: str
+    read: Callable[[FloatArray, Any, Facts, Chance], tuple[list[Finding], Bins]]
     larger: bool = False
 
 
-def _of_losses(
-    title: str,
-    needs: str,
-    loss: Callable[[Facts], Losses],
-    unit: Callable[[Facts], float],
-    *,
-    whole: bool = False,
-) -> Measure:
-    def hide(facts: Facts) -> Statistic:
-        return MeanLosses(facts.cleaning, loss(facts), facts.asked.models, whole, title)
+def _of_losses(name: str, title: str, needs: str, unit: Callable[[Facts], float]) -> Measure:
+    def read(
+        found: FloatArray, query: MeanLosses, facts: Facts, chance: Chance
+    ) -> tuple[list[Finding], Bins]:
+        known, public = 1.0, facts.compared
+        if public is not None and query.models == 2 and name in public.means:
+            known = facts.farthest(public.means[name][2], public.rows, whole=query.whole)
+        return [Finding(name, title, losses(found, query, chance, known), unit(facts))], ()
 
-    def read(found: FloatArray, facts: Facts, chance: Chance) -> tuple[Side, Any]:
-        sides = losses(found, facts.asked.models, whole, chance)
-        return tuple(side.times(unit(facts)) for side in sides), ()
-
-    return Measure(title, hide, read, needs)
+    return Measure(title, needs, read)
 
 
-def _ranking(facts: Facts) -> Ranking:
-    return Ranking(facts.cleaning, facts.places, facts.asked.models, _PLACES)
+def _read_accuracy(
+    found: FloatArray, query: Any, facts: Facts, chance: Chance
+) -> tuple[list[Finding], Bins]:
+    error, _ = _read_error(found, query, facts, chance)
+    raw = error[0].raw
+    sides = tuple(side.flipped(float(i < 2)) for i, side in enumerate(raw.sides))
+    return [Finding("accuracy", "accuracy", raw._replace(sides=sides))], ()
 
 
-def _read_ranking(found: FloatArray, facts: Facts, chance: Chance) -> tuple[Side, Any]:
-    return rankings(found, facts.asked.models, _ranking(facts).class_weight, chance), ()
+def _read_error(
+    found: FloatArray, query: Any, facts: Facts, chance: Chance
+) -> tuple[list[Finding], Bins]:
+    if isinstance(query, MeanLosses):
+        return _ERROR.read(found, query, facts, chance)
+    known = _known(query, facts)
+    most = facts.farthest(float(known[0] @ known[1]), known[2]) if known else 1.0
+    return [Finding("error", "error rate", Counted(found, query, chance).error(most))], ()
 
 
-def _reliability(facts: Facts) -> Reliability:
-    return Reliability(facts.cleaning, facts.outcomes, facts.asked.models, _BINS)
+def _read_recall(
+    found: FloatArray, query: ByClass, facts: Facts, chance: Chance
+) -> tuple[list[Finding], Bins]:
+    counted, most = Counted(found, query, chance), _most(query, facts)
+    lines = [
+        Finding(f"recall of {name}", f"recall of {name}", counted.recall(at, float(most[at])))
+        for at, name in enumerate(facts.asked.names)
+    ]
+    return lines, ()
 
 
-def _read_reliability(found: FloatArray, facts: Facts, chance: Chance) -> tuple[Side, Any]:
-    return reliabilities(found, _reliability(facts).count_weight, chance)
+def _read_balanced(
+    found: FloatArray, query: ByClass, facts: Facts, chance: Chance
+) -> tuple[list[Finding], Bins]:
+    raw = Counted(found, query, chance).balanced(_most(query, facts))
+    return [Finding("balanced_accuracy", "balanced accuracy", raw)], ()
 
 
-def _squares(facts: Facts) -> Losses:
-    return lambda X, y: facts.shares(X, y) ** 2
+def _read_precision(
+    found: FloatArray, query: ByClass, facts: Facts, chance: Chance
+) -> tuple[list[Finding], Bins]:
+    counted = Counted(found, query, chance)
+    lines = [
+        Finding(f"precision of {name}", f"precision of {name}", counted.precision(at))
+        for at, name in enumerate(facts.asked.names)
+    ]
+    return lines, ()
 
 
-_ERROR = _of_losses(
-    "error rate", "classes", lambda facts: facts.wrong, lambda facts: 1.0, whole=True
-)
+def _known(query: ByClass, facts: Facts) -> tuple[FloatArray, FloatArray, float] | None:
+    """On public rows, the shares of classes, those in which two models differ, and rows."""
+    public = facts.compared
+    if public is None or query.models == 1 or "by_class" not in public.means:
+        return None
+    numbers = np.asarray(public.means["by_class"])
+    parts = numbers[query.kinds :].reshape(-1, query.classes)
+    shares = parts[query.kinds] / query.class_weight
+    differ = (parts[query.kinds - 1] + shares / 2) / np.maximum(shares, 1e-12)
+    return shares, differ, float(public.rows)
 
 
-def _read_accuracy(found: FloatArray, facts: Facts, chance: Chance) -> tuple[Side, Any]:
-    sides, _ = _ERROR.read(found, facts, chance)
-    return tuple(side.flipped(float(i < 2)) for i, side in enumerate(sides)), ()
+def _most(query: ByClass, facts: Facts) -> FloatArray:
+    """How large differences of recall may be, by public rows."""
+    known = _known(query, facts)
+    if known is None:
+        return np.ones(query.classes)
+    shares, differ, rows = known
+    each = zip(differ, rows * shares, strict=True)
+    return np.array([facts.farthest(float(d), float(n)) for d, n in each])
 
 
+def _read_ranking(
+    found: FloatArray, query: Ranking, facts: Facts, chance: Chance
+) -> tuple[list[Finding], Bins]:
+    return [Finding("auc", "AUC", rankings(found, query.models, query.class_weight, chance))], ()
+
+
+def _read_reliability(
+    found: FloatArray, query: Reliability, facts: Facts, chance: Chance
+) -> tuple[list[Finding], Bins]:
+    bins = found.reshape(query.models, 2, query.bins)
+    raw, table = reliabilities(bins, query.count_weight, chance)
+    return [Finding("calibration", "calibration error", raw)], table
+
+
+_ERROR = _of_losses("error", "error rate", "classes", lambda facts: 1.0)
 MEASURES = {
-    "mse": _of_losses(
-        "mean squared error", "numbers", _squares, lambda facts: facts.largest_error**2
-    ),
-    "mae": _of_losses(
-        "mean absolute error",
-        "numbers",
-        lambda facts: facts.shares,
-        lambda facts: facts.largest_error,
-    ),
-    "error": _ERROR,
-    "accuracy": replace(_ERROR, title="accuracy", read=_read_accuracy, larger=True),
+    "mse": _of_losses("mse", "mean squared error", "numbers", lambda facts: facts.largest_error**2),
+    "mae": _of_losses("mae", "mean absolute error", "numbers", lambda facts: facts.largest_error),
+    "error": Measure("error rate", "classes", _read_error),
+    "accuracy": Measure("accuracy", "classes", _read_accuracy, larger=True),
+    "balanced_accuracy": Measure("balanced accuracy", "classes", _read_balanced, larger=True),
+    "recall": Measure("recall", "classes", _read_recall, larger=True),
+    "precision": Measure("precision", "classes", _read_precision, larger=True),
     "log_loss": _of_losses(
-        "log-loss",
-        "chances",
-        lambda facts: facts.log_losses,
-        lambda facts: -math.log(LEAST_CHANCE),
+        "log_loss", "log-loss", "chances", lambda facts: -math.log(LEAST_CHANCE)
     ),
-    "auc": Measure("AUC", _ranking, _read_ranking, "two classes", larger=True),
-    "calibration": Measure("calibration error", _reliability, _read_reliability, "chances"),
+    "auc": Measure("AUC", "two classes", _read_ranking, larger=True),
+    "calibration": Measure("calibration error", "chances", _read_reliability),
 }
-_USUAL = {"numbers": ("mse", "mae"), "classes": ("accuracy", "log_loss", "auc", "calibration")}
+_USUAL = {"numbers": ("mae",), "classes": ("accuracy", "balanced_accuracy", "recall")}
+_MORE = {"numbers": ("mse",), "classes": ("log_loss", "auc")}
 _LACKS = {
     "numbers": "is for models that predict numbers",
     "classes": "is for classifiers",
@@ -202,36 +200,108 @@ _LACKS = {
 }
 
 
-def choose(metrics: Any, asked: Asked) -> tuple[str, ...]:
-    """Names of what is measured: those that were asked for, or all that the model allows.
+def source_of(name: str, names: Iterable[str]) -> str:
+    """Statistic that a measure is read from: one for all that count right and wrong answers.
+
+    Parameters
+    ----------
+    name : str
+    names : iterable of str
+        All that are measured together.
+
+    Examples
+    --------
+    >>> source_of("accuracy", ["accuracy"]), source_of("accuracy", ["accuracy", "recall"])
+    ('error', 'by_class')
+    """
+    if name in _BY_CLASS or (name in ("accuracy", "error") and set(names) & set(_BY_CLASS)):
+        return "by_class"
+    return "error" if name == "accuracy" else name
+
+
+def statistic(source: str, facts: Facts, names: Iterable[str]) -> Query:
+    """Statistic of the private rows that measures are read from.
+
+    Parameters
+    ----------
+    source : str
+        As :func:`source_of` says.
+    facts : Facts
+    names : iterable of str
+        All that are measured together.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from dpadapt.evaluation.answers import asked
+    >>> model = LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0])
+    >>> statistic("mae", Facts(asked(model, None), (0.0, 4.0), 4.0), ["mae"]).label
+    'mean absolute error'
+    """
+    models = facts.asked.models
+    if source == "by_class":
+        classes = len(facts.asked.names)
+        counted = classes > 2 and "precision" in names
+        return ByClass(facts.cleaning, facts.asked.firsts, classes, models, counted)
+    if source == "auc":
+        return Ranking(facts.cleaning, facts.places, models, PLACES)
+    if source == "calibration":
+        return Reliability(facts.cleaning, facts.outcomes, models, _BINS)
+    loss: dict[str, Losses] = {
+        "mae": facts.shares,
+        "mse": lambda X, y: facts.shares(X, y) ** 2,
+        "error": facts.wrong,
+        "log_loss": facts.log_losses,
+    }
+    title = MEASURES[source].title
+    return MeanLosses(facts.cleaning, loss[source], models, source == "error", title)
+
+
+def choose(metrics: Any, asked: Asked, *, enough: bool = False) -> tuple[str, ...]:
+    """Names of what is measured: those that were asked for, or few.
 
     Parameters
     ----------
     metrics : sequence of str, or None
     asked : Asked
+    enough : bool, default=False
+        Whether there are rows enough to measure more than few.
 
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
     >>> from dpadapt.evaluation.answers import asked
     >>> choose(None, asked(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]), None))
-    ('mse', 'mae')
+    ('mae',)
     """
     kind = "numbers" if asked.names is None else "classes"
     if metrics is None:
-        return tuple(name for name in _USUAL[kind] if _possible(name, asked))
+        usual = (*_USUAL[kind], *(_MORE[kind] if enough else ()))
+        many = asked.names is not None and len(asked.names) > _MOST_RECALLS
+        return tuple(
+            name for name in usual if possible(name, asked) and not (many and name == "recall")
+        )
     named = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     if not named or len(set(named)) < len(named):
         raise ValueError("metrics must be a list of different names, at least one.")
     for name in named:
         if name not in MEASURES:
             raise ValueError(f"metrics: {name!r} is none of {', '.join(MEASURES)}.")
-        if not _possible(name, asked):
+        if not possible(name, asked):
             raise ValueError(f"metrics: {name!r} {_LACKS[MEASURES[name].needs]}.")
     return named
 
 
-def _possible(name: str, asked: Asked) -> bool:
+def possible(name: str, asked: Asked) -> bool:
+    """Whether a model can be measured so.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from dpadapt.evaluation.answers import asked
+    >>> possible("auc", asked(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]), None))
+    False
+    """
     needs = MEASURES[name].needs
     if asked.names is None or needs == "numbers":
         return asked.names is None and needs == "numbers"

@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import wraps
+from typing import Any, NamedTuple
 
-from dpadapt import _validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Private, Schema, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
-from .answers import Asked, answered, asked, is_public, public_baseline
+from .class_intervals import Counted
+from .class_queries import ByClass
 from .evaluation import Evaluation, Measured
-from .intervals import Chance
-from .measures import LEAST_CHANCE, MEASURES, Facts, choose
+from .facts import LEAST_CHANCE, Facts
+from .intervals import Chance, Interval
+from .measures import MEASURES, Query, source_of, statistic
+from .preparation import Task
 
 __all__ = ["evaluate"]
 
 _SAME = ("The model is the public model: there is nothing to compare.",)
 
 
+def _told_how(function: Callable[..., Evaluation]) -> Callable[..., Evaluation]:
+    """Refuse a call in scikit-learn's order with what to write instead."""
+
+    @wraps(function)
+    def called(*given: Any, **named: Any) -> Evaluation:
+        needed = {"epsilon", "delta"} - set(named)
+        private = given[1] if len(given) > 1 else named.get("private")
+        if len(given) > 2 or needed or not isinstance(private, Private):
+            raise TypeError(
+                "evaluate takes a model, private rows with labels, and what they may cost: "
+                "evaluate(model, Private(X, y), epsilon=..., delta=...). private must be a "
+                f"dpadapt.Private; got {type(private).__name__}."
+            )
+        return function(*given, **named)
+
+    return called
+
+
+@_told_how
 def evaluate(
     model: Any,
     private: Private,
@@ -29,6 +53,7 @@ def evaluate(
     delta: float,
     metrics: Sequence[str] | None = None,
     baseline: Any = None,
+    public: Any = None,
     label_range: tuple[float, float] | None = None,
     largest_error: float | None = None,
     schema: Schema | None = None,
@@ -48,16 +73,22 @@ def evaluate(
         Fitted: of this library, an :class:`~dpadapt.AdaptationPipeline`, or any with ``predict``.
         It must treat every row on its own.
     private : Private
-        Rows with labels, in the columns of the model.
+        Rows with labels, in the columns of the model. Those without one count in nothing.
     epsilon, delta : float
         What the evaluation may cost. No default: it is a decision.
     metrics : sequence of str, optional
-        Of "mse", "mae" for numbers; "accuracy", "error", "log_loss", "auc" (two classes) and
-        "calibration" for classes. By default all that the model allows. Each costs: fewer are
-        measured more precisely.
+        Of "mae", "mse" for numbers; for classes "accuracy", "error", "balanced_accuracy",
+        "recall" and "precision" (of each class), which are one release, and "log_loss", "auc"
+        (two classes), "calibration". By default "mae"; or "accuracy", "balanced_accuracy" and
+        "recall"; where rows are enough also "mse"; or "log_loss" and "auc". Each release costs:
+        fewer are measured more precisely.
     baseline : estimator, optional
         Another model, to be measured on the same rows. By default the model of public rows that
         ``AutoRegressor`` and ``AutoClassifier`` carry, unless it is the model itself.
+    public : (rows, labels), optional
+        Public rows as the model takes them, with labels: they say how far the two models are apart,
+        and so which differences can be seen, and how large one is shown. No private row is cut by
+        them: intervals hold whatever private rows are.
     label_range : (float, float), optional
         For numbers: public range to which labels and predictions are clamped. By default the one
         to which ``AutoRegressor`` cuts its public scores: the public labels without a thousandth
@@ -89,86 +120,130 @@ def evaluate(
     ...     X = rng.normal(size=(n, 2))
     ...     return X, (X[:, 0] + rng.normal(size=n) > 0).astype(int)
     >>> model = LogisticRegression().fit(*people(500))
-    >>> found = evaluate(model, Private(*people(5000)), epsilon=0.5, delta=1e-6)
+    >>> found = evaluate(model, Private(*people(1000)), epsilon=0.5, delta=1e-6)
     >>> sorted(found.measures)
-    ['accuracy', 'auc', 'calibration', 'log_loss']
+    ['accuracy', 'balanced_accuracy', 'recall of 0', 'recall of 1']
     >>> bool(0.6 < found["accuracy"].model.value < 0.9), round(found.guarantee.epsilon, 6)
     (True, 0.5)
     """
-    confidence = _validate.fraction("confidence", confidence)
-    if (1 + confidence) / 2 == 1:
-        raise ValueError(f"confidence must be a number that differs from 1; got {confidence!r}.")
-    against, alone = "baseline", baseline is None and is_public(model)
-    if baseline is None:
-        baseline = None if alone else public_baseline(model)
-        against = "" if baseline is None else "public only"
-    questions = asked(model, baseline)
-    facts = _facts(model, questions, label_range, largest_error)
-    names = choose(metrics, questions)
-    rows = answered(private, model, questions, schema)
-    if rows.n_rows == 0:
-        raise ValueError("private has no rows: there is nothing to measure.")
+    task = Task.of(
+        model,
+        private,
+        epsilon=epsilon,
+        delta=delta,
+        metrics=metrics,
+        baseline=baseline,
+        public=public,
+        label_range=label_range,
+        largest_error=largest_error,
+        schema=schema,
+        confidence=confidence,
+    )
+    rows, facts, names = task.rows, task.facts, task.names
     options: dict[str, Any] = {"noise": noise, "random_state": random_state, "ledger": ledger}
     with rows.open(epsilon=epsilon, delta=delta, label="evaluation", **options) as session:
-        measures, bins = _measured(session, names, facts, Chance(0.0, rows.n_people, confidence))
-    caveats = (*_SAME * alone, *_caveats(facts, names), *_hint(measures, facts))
-    told = (rows.n_people, confidence, session.guarantee, caveats, against)
-    return Evaluation(measures, bins, *told)
+        session.leave_out_unlabelled()
+        found = _released(session, names, facts)
+    chance = _labelled(found, Chance(0.0, rows.n_people, confidence))
+    measures, bins = _measured(found, task, chance)
+    units = session.guarantee.relation == "replace-unit"
+    caveats = (
+        *_SAME * task.alone,
+        *_caveats(facts, names, chance, units),
+        *_hint(measures, facts, chance),
+        *_missed(measures),
+    )
+    told = (rows.n_people, confidence, session.guarantee, caveats, task.against)
+    return Evaluation(measures, bins, *told, classes=_classes(found, facts, rows.n_people, chance))
+
+
+class _Released(NamedTuple):
+    """Released numbers, their noise, and the statistic that they are of."""
+
+    numbers: FloatArray
+    noise: float
+    query: Query
+
+
+def _released(session: Session, names: tuple[str, ...], facts: Facts) -> dict[str, _Released]:
+    """Hide all, pay for all, release all; what counts right and wrong answers is one release."""
+    sources = {source_of(name, names): None for name in names}
+    asked = {source: statistic(source, facts, names) for source in sources}
+    hidden = {name: session.hide(each, keep=True) for name, each in asked.items()}
+    grants = vars(session.plan(**{name: Gaussian.of(each) for name, each in hidden.items()}))
+    return {
+        name: _Released(session.release(grants[name], each), grants[name].scale, asked[name])
+        for name, each in hidden.items()
+    }
+
+
+def _labelled(found: dict[str, _Released], sample: Chance) -> Chance:
+    """Which part of the rows has a label, by all releases together."""
+    weights = [each.query.label_weight for each in found.values()]
+    parts = [float(each.numbers[-1]) / w for each, w in zip(found.values(), weights, strict=True)]
+    precise = [(w / each.noise) ** 2 for each, w in zip(found.values(), weights, strict=True)]
+    deviation = 1 / math.sqrt(math.fsum(precise))
+    seen = math.fsum(map(operator.mul, parts, precise)) * deviation**2
+    part = min(1.0, max(seen, deviation))
+    return replace(sample, people=sample.people * part, part=part, blur=deviation / part)
 
 
 def _measured(
-    session: Session, names: tuple[str, ...], facts: Facts, sample: Chance
+    found: dict[str, _Released], task: Task, chance: Chance
 ) -> tuple[dict[str, Measured], tuple[tuple[float, ...], ...]]:
-    """Hide all, pay for all, release all; accuracy and error are one release."""
-    released = {"error" if name == "accuracy" else name: name for name in names}
-    hidden = {name: session.hide(MEASURES[name].hide(facts), keep=True) for name in released}
-    grants = session.plan(**{name: Gaussian.of(each) for name, each in hidden.items()})
-    found = {name: session.release(getattr(grants, name), hidden[name]) for name in released}
+    """Read what was released, as means over rows with a label."""
     measures: dict[str, Measured] = {}
     bins: tuple[tuple[float, ...], ...] = ()
-    for name in names:
-        measure, source = MEASURES[name], "error" if name == "accuracy" else name
-        chance = replace(sample, noise=getattr(grants, source).scale)
-        sides, table = measure.read(found[source], facts, chance)
-        own, beside, apart = sides if len(sides) == 3 else (sides[0], None, None)
-        measures[name] = Measured(measure.title, own, beside, apart, measure.larger)
+    for name in task.names:
+        measure, source = MEASURES[name], found[source_of(name, task.names)]
+        own = replace(chance, noise=source.noise / chance.part)
+        numbers = source.numbers[:-1] / chance.part
+        lines, table = measure.read(numbers, source.query, task.facts, own)
+        for line in lines:
+            sides = [each.times(line.unit) for each in line.raw.settled()]
+            beside, apart = sides[1:] if len(sides) == 3 else (None, None)
+            limit = task.limits[line.name].limit
+            facts = (line.title, sides[0], beside, apart, measure.larger, limit)
+            measures[line.name] = Measured(*facts)
         bins = bins or table
     return measures, bins
 
 
-def _facts(model: Any, questions: Asked, label_range: Any, largest_error: Any) -> Facts:
-    if questions.names is not None:
-        if label_range is not None or largest_error is not None:
-            raise ValueError("label_range and largest_error are for models that predict numbers.")
-        return Facts(questions)
-    known = label_range
-    for each in (model, getattr(model, "estimator_", None)):
-        if known is None:
-            public = getattr(each, "public_model_", None)
-            known = getattr(public, "score_range", None) or getattr(each, "label_range", None)
-    if known is None:
-        raise ValueError(
-            "label_range must be given, as (low, high): labels are clamped to it. Take it from "
-            "public rows or from what the label means, not from the private labels."
-        )
-    low, high = (float(each) for each in known)
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"label_range must be (low, high), low below high; got {known!r}.")
-    largest = high - low
-    if not (math.isfinite(largest * largest) and largest * largest > 0):
-        raise ValueError(
-            f"label_range must have a width whose square is a number; got {known!r}. Scale the "
-            "labels."
-        )
-    if largest_error is not None:
-        largest = min(largest, _validate.positive("largest_error", largest_error))
-        if largest * largest == 0:
-            raise ValueError(f"largest_error is too small: its square is 0; got {largest_error!r}.")
-    return Facts(questions, (low, high), largest)
+def _classes(
+    found: dict[str, _Released], facts: Facts, people: int, chance: Chance
+) -> tuple[tuple[str, Interval], ...]:
+    """How many rows are of each class, if they were counted; noise alone is between.
+
+    Where people have several rows, places are counted, of which everybody has as many: a person
+    counts as one, in parts.
+    """
+    if "by_class" not in found:
+        return ()
+    released = found["by_class"]
+    assert isinstance(released.query, ByClass)
+    own = replace(chance, noise=released.noise / chance.part)
+    counted = Counted(released.numbers[:-1] / chance.part, released.query, own)
+    whole = people * chance.part
+    half = chance.z * math.hypot(counted.share_noise, chance.blur)
+    lines = []
+    for name, share in zip(facts.asked.names, map(float, counted.shares), strict=True):
+        around = Interval(share, share - half, share + half).times(whole)
+        lines.append((str(name), around.cut(0.0, people)))  # not before: the whole is noisy, too
+    return tuple(lines)
 
 
-def _caveats(facts: Facts, names: tuple[str, ...]) -> tuple[str, ...]:
-    told = ["a row that the model cannot answer, or whose label is missing, counts as the worst"]
+def _caveats(facts: Facts, names: tuple[str, ...], chance: Chance, units: bool) -> tuple[str, ...]:
+    none = "a row without a label" + ", or of none of the classes," * (
+        facts.asked.names is not None
+    )
+    told = [f"{none} counts in nothing: {_part(chance, units)}"]
+    if units:
+        told.append("everybody weighs the same, with one row or several")
+    if facts.asked.models == 1:
+        told.append("a row that the model cannot answer counts as the worst")
+    else:
+        both = ", but for the AUC: there it is lost for both" * ("auc" in names)
+        told.append(f"a row that a model cannot answer counts as the worst for that model{both}")
     if facts.label_range is not None:
         low, high = facts.label_range
         told.append(
@@ -177,13 +252,35 @@ def _caveats(facts: Facts, names: tuple[str, ...]) -> tuple[str, ...]:
         )
     if "log_loss" in names:
         told.append(f"a probability below {LEAST_CHANCE:g} counts as {LEAST_CHANCE:g}")
-    if facts.asked.names is not None:
-        told.append("a label that is none of the model's classes counts as an error")
+    if facts.compared is not None and facts.asked.models == 2:
+        told.append(
+            "the value of a difference is shown no larger than the two models are apart: twice as "
+            "far as on public rows, and farther only if private rows show it; intervals are not cut"
+        )
     return tuple(f"{each[0].upper()}{each[1:]}." for each in told)
 
 
-def _hint(measures: dict[str, Measured], facts: Facts) -> tuple[str, ...]:
-    """Say it where released values look as if the model could not answer at all."""
+def _part(chance: Chance, units: bool = False) -> str:
+    """How many rows, or people, have a label, as far as releases tell.
+
+    Of a person, rows without a label and of none of the classes are left out before places are
+    filled: all places of a person have one, or none has.
+    """
+    who = "people" if units else "rows"
+    half = 2 * chance.blur * chance.part
+    if chance.part + half >= 1:
+        least = math.floor(100 * max(0.0, chance.part - half))
+        return f"at least {least}% of the {who} have one"
+    return f"about {min(99, round(100 * chance.part))}% of the {who} have one"
+
+
+def _hint(measures: dict[str, Measured], facts: Facts, chance: Chance) -> tuple[str, ...]:
+    """Say it where released values look as if labels or rows could not be read at all."""
+    if chance.part < 0.1:
+        return (
+            "Hardly any row has a label, if any: perhaps labels could not be read. They must be as "
+            "the public ones were.",
+        )
     worst = {"error": 1.0, "mae": facts.largest_error, "mse": facts.largest_error**2}
     lost = any(
         name in worst and each.model.low > 0.9 * worst[name] for name, each in measures.items()
@@ -193,4 +290,14 @@ def _hint(measures: dict[str, Measured], facts: Facts) -> tuple[str, ...]:
     return (
         "Nearly all rows count as the worst: perhaps the model could not read them. See that the "
         "private columns and labels are as the public ones were, or give a schema.",
+    )
+
+
+def _missed(measures: dict[str, Measured]) -> tuple[str, ...]:
+    """Say it where a class is hardly ever found, which an accuracy does not tell."""
+    return tuple(
+        f"Most rows of a class are missed: {name} is {each.model.high:.2f} at most. An accuracy "
+        "does not tell; class_weight='balanced' of AutoClassifier trades other errors for these."
+        for name, each in measures.items()
+        if name.startswith("recall of ") and each.model.high < 0.5
     )

@@ -14,6 +14,7 @@ from dpadapt.auto.reading import Reader
 from .parts import sub_populations
 from .rehearsal import Rehearsal, Stage
 from .result import Preview
+from .tally import Tally
 from .trust import trust_in_words
 
 __all__ = ["preview"]
@@ -98,11 +99,12 @@ def preview(
     reader = Reader.of(table)
     parts = sub_populations(reader.rows(table), groups)
     found: list[Rehearsal] = []
+    tally = None if classes is None else Tally(classes)
     for place, part in enumerate(parts):
         if progress is not None:
             progress(place, len(parts), part.name)
         stage = Stage(table, labels, reader, part, rows, delta, classes, seed=place)
-        found += stage.rehearse(sorted(set(map(float, epsilons))), _ROUNDS)
+        found += stage.rehearse(sorted(set(map(float, epsilons))), _ROUNDS, tally)
     notes = trust_in_words(
         found,
         rows,
@@ -111,7 +113,9 @@ def preview(
         expected_gap=gap,
         classes=classes is not None,
     )
-    return Preview(rows, delta, _MEASURES[classes is not None], tuple(found), notes, gap)
+    rare = () if tally is None else tuple(tally.sentences())
+    measure = _MEASURES[classes is not None]
+    return Preview(rows, delta, measure, tuple(found), (*rare, *notes), gap)
 
 
 def classifies(labels: NDArray[Any], task: str = "auto") -> bool:

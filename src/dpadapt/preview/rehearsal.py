@@ -34,6 +34,7 @@ from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent
 
 from .parts import Part
+from .tally import Tally
 
 __all__ = ["Rehearsal", "Stage", "same_noise_epsilon", "with_facts"]
 
@@ -167,7 +168,9 @@ class Stage:
         """Number of rows that play the private table."""
         return len(self._roles(0).play)
 
-    def rehearse(self, epsilons: Sequence[float], rounds: int) -> Iterator[Rehearsal]:
+    def rehearse(
+        self, epsilons: Sequence[float], rounds: int, tally: Tally | None = None
+    ) -> Iterator[Rehearsal]:
         """Fit at each epsilon with the noise of the real fit, in rounds with other test rows."""
         given: dict[str, Any] = {} if self.classes is None else {"classes": self.classes}
         kind = AutoRegressor if self.classes is None else AutoClassifier
@@ -187,6 +190,8 @@ class Stage:
                     warnings.simplefilter("ignore")  # of a large epsilon, which nobody spends
                     model.fit(public, labels, private=private)
                 error = public_error - self._gain(roles, start, model.predict)
+                if tally is not None:
+                    tally.add(self.y[roles.test], model.predict(_some(self.X, roles.test)))
                 yield Rehearsal(self.part.name, len(roles.play), epsilon, error, public_error, best)
 
     def _gain(self, roles: Roles, start: Any, predict: Any, *, fair: bool = True) -> float:

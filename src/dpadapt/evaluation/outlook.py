@@ -1,0 +1,327 @@
+r"""Before anything is spent: which difference an evaluation will be able to see; public facts only.
+
+The limit of a measure is the half-width that the interval of the difference will have if the two
+models are alike, and a tenth more: noise and sample together, by the code that reads the releases.
+An evaluation gives a verdict where the interval leaves out 0 and the difference is not below the
+limit. If models are alike, that happens in about 5 of 100 evaluations (at 95 %) at most; if their
+difference is twice the limit, in about 98 of 100.
+
+How spread differences are, and how large classes, is taken from public rows: the same statistics,
+without noise, with differences whose squares count double. Where there are no public rows, losses
+of two models are taken to be half as far apart as they can be (answers: right and wrong in a
+quarter of the rows), and classes to be equally large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpadapt._types import FloatArray
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+
+from .answers import Asked, as_places
+from .class_queries import ByClass
+from .facts import Facts, OnPublic
+from .intervals import Chance
+from .measures import MEASURES, Query, choose, possible, source_of, statistic
+from .queries import MeanLosses, Ranking
+
+__all__ = ["Limit", "Outlook", "few_or_more", "foreseen", "rehearsed"]
+
+_SPREAD = 2.0  # squares of differences on private rows, beside those on public rows
+_MARGIN = 1.1  # of a limit to a half-width: so that chance alone is seen rarely, not once in twenty
+_ENOUGH = 0.01  # of the range: noise on a difference at which more than few are measured
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What can be seen of one measure.
+
+    Parameters
+    ----------
+    title : str
+        For people.
+    within : float
+        Half-width of the interval of the model's own value, about.
+    limit : float or None
+        Least difference between the models that can be seen; None if there is nothing to compare.
+    most : float
+        How large a difference can be, by how far the models are apart on public rows.
+
+    Examples
+    --------
+    >>> Limit("accuracy", 0.02, 0.03, 0.01).blind
+    True
+    """
+
+    title: str
+    within: float
+    limit: float | None = None
+    most: float = math.inf
+
+    @property
+    def blind(self) -> bool:
+        """Whether no difference that there can be would be seen."""
+        return self.limit is not None and self.limit >= self.most
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What an evaluation will be able to see, by public facts; nothing is spent on it.
+
+    Parameters
+    ----------
+    limits : mapping of str to Limit
+    people : int
+        Private rows, or people where they have several rows each.
+    who : str
+        What there are so many of.
+    epsilon, delta : float
+    against : str
+        What the model is compared with; empty if with nothing.
+    public_rows : int
+        Public rows that told how far the models are apart; 0 for none.
+
+    Examples
+    --------
+    >>> print(Outlook({"error": Limit("error rate", 0.02, 0.03)}, 500, "private rows", 1.0, 1e-6,
+    ...               "public only", 0))
+    With 500 private rows at epsilon 1, a difference between the model and public only can be seen \
+from here on: error rate 0.03. Below that there is no verdict.
+    """
+
+    limits: Mapping[str, Limit]
+    people: int
+    who: str
+    epsilon: float
+    delta: float
+    against: str
+    public_rows: int
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What can be seen, in words."""
+        start = f"With {self.people:,} {self.who} at epsilon {self.epsilon:.4g}, "
+        each = list(self.limits.values())
+        if not self.against:
+            within = ", ".join(f"{one.title} within {_number(one.within)}" for one in each)
+            return (f"{start}this will be measured: {within}.",)
+        told, seen = [], [one for one in each if not one.blind]
+        if seen:
+            limits = ", ".join(f"{one.title} {_number(one.limit or 0.0)}" for one in seen)
+            told.append(
+                f"{start}a difference between the model and {self.against} can be seen from here "
+                f"on: {limits}. Below that there is no verdict."
+            )
+        if blind := [one for one in each if one.blind]:
+            facts = "; ".join(
+                f"{one.title} {_number(one.most)} at most, seen from {_number(one.limit or 0.0)}"
+                for one in blind
+            )
+            by = f", by {self.public_rows:,} public rows and doubled" if self.public_rows else ""
+            told.append(
+                f"{'No' if seen else f'{start}no'} verdict is possible where the two models differ "
+                f"by less than can be seen ({facts}{by}). More rows or a larger epsilon would be "
+                "needed."
+            )
+        return tuple(told)
+
+    def __str__(self) -> str:
+        return " ".join(self.sentences)
+
+
+def _number(value: float) -> str:
+    return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
+
+
+def foreseen(
+    names: tuple[str, ...],
+    facts: Facts,
+    people: int,
+    *,
+    epsilon: float,
+    delta: float,
+    confidence: float,
+) -> dict[str, Limit]:
+    """Limits of all lines of an evaluation, by their names; from public facts.
+
+    Parameters
+    ----------
+    names : tuple of str
+        What is measured.
+    facts : Facts
+    people : int
+    epsilon, delta, confidence : float
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dpadapt.evaluation.answers import asked
+    >>> model = LogisticRegression().fit([[0.0], [1.0]], ["no", "yes"])
+    >>> budget = {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.95}
+    >>> found = foreseen(("accuracy",), Facts(asked(model, model)), 1000, **budget)
+    >>> round(found["accuracy"].limit, 3)
+    0.039
+    """
+    sources = {source_of(name, names): None for name in names}
+    queries = {source: statistic(source, facts, names) for source in sources}
+    noise = _noise(queries, people, epsilon, delta)
+    deviation = 1 / math.hypot(*(queries[each].label_weight / noise[each] for each in queries))
+    chance = Chance(0.0, people, confidence, 1.0, deviation)
+    limits: dict[str, Limit] = {}
+    for name in names:
+        source = source_of(name, names)
+        query, own = queries[source], replace(chance, noise=noise[source])
+        numbers = _alike(query, _expected(source, query, facts))
+        for line in MEASURES[name].read(numbers, query, facts, own)[0]:
+            half = [(side.high - side.low) / 2 * line.unit for side in line.raw.sides]
+            alone, most = len(half) == 1, line.raw.most * line.unit
+            limits[line.name] = Limit(
+                line.title,
+                half[0],
+                None if alone else _MARGIN * half[2],
+                math.inf if alone else most,
+            )
+    return limits
+
+
+def _noise(
+    queries: Mapping[str, Query], people: int, epsilon: float, delta: float
+) -> dict[str, float]:
+    """Deviation of the noise on each statistic, if they share a budget evenly."""
+    each = math.sqrt(len(queries)) / gaussian_mu(epsilon, delta) / people
+    return {source: query.magnitude * each for source, query in queries.items()}
+
+
+def few_or_more(
+    metrics: Any, asked: Asked, people: int, *, epsilon: float, delta: float, confidence: float
+) -> tuple[str, ...]:
+    """What is measured: what was asked for, else few; more where there are rows enough.
+
+    Rows are enough if, with all that is measured then, the noise on a difference of accuracies (of
+    mean absolute errors, as a share of the largest) stays within 0.01 at the confidence asked for.
+
+    Parameters
+    ----------
+    metrics : sequence of str, or None
+    asked : Asked
+    people : int
+    epsilon, delta, confidence : float
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from dpadapt.evaluation.answers import asked
+    >>> model, budget = LogisticRegression().fit([[0.0], [1.0]], ["no", "yes"]), (1.0, 1e-6, 0.95)
+    >>> budget = {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.95}
+    >>> few_or_more(None, asked(model, model), 1000, **budget)
+    ('accuracy', 'balanced_accuracy', 'recall')
+    >>> few_or_more(None, asked(model, model), 10_000, **budget)[3:]
+    ('log_loss', 'auc')
+    """
+    names = choose(metrics, asked)
+    if metrics is not None:
+        return names
+    more, facts = choose(None, asked, enough=True), Facts(asked, (0.0, 1.0))
+    sources = {source_of(name, more): None for name in more}
+    queries = {source: statistic(source, facts, more) for source in sources}
+    first = source_of(more[0], more)
+    noise = _noise(queries, people, epsilon, delta)[first]
+    own = Chance(noise, people, confidence)
+    share = 1.0 if asked.names is None else len(asked.names) / (len(asked.names) + 1)
+    return more if own.z * noise * math.sqrt(2 * share) <= _ENOUGH else names
+
+
+def rehearsed(facts: Facts, X: Any, y: Any) -> Facts:
+    """The same facts, with what public rows say about the models.
+
+    Parameters
+    ----------
+    facts : Facts
+    X : array-like or DataFrame
+        Public rows, as the models take them.
+    y : array-like
+        Their labels; rows without one are left out.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from dpadapt.evaluation.answers import asked
+    >>> one, two = (LinearRegression().fit([[0.0], [1.0]], [0.0, end]) for end in (1.0, 1.1))
+    >>> facts = rehearsed(Facts(asked(one, two), (0.0, 2.0), 2.0), [[0.0], [1.0]], [0.0, 1.0])
+    >>> round(facts.public.means["mae"][2], 5)  # mean square of differences, over the largest
+    0.00125
+    """
+    names = facts.asked.names
+    labels = np.asarray(y, dtype=np.float64) if names is None else as_places(y, names)
+    kept = np.isfinite(labels)
+    if len(labels) != len(X) or not kept.any():
+        raise ValueError("public must be (rows, labels), as many labels as rows.")
+    rows = X.loc[kept] if hasattr(X, "loc") else np.asarray(X)[kept]
+    labels = labels[kept]
+    answers, means = facts.asked.answer(rows), {}
+    for name, first in zip(("model", "baseline"), facts.asked.firsts(answers).T, strict=False):
+        if np.isnan(first).all():
+            raise ValueError(
+                f"public: {name} answers none of these rows; give rows as it takes them."
+            )
+    for name in ("mae", "mse", "error", "recall", "log_loss", "auc", "calibration"):
+        if possible(name, facts.asked):
+            source = source_of(name, (name,))
+            query = statistic(source, facts, ("precision",))
+            if isinstance(query, Ranking):
+                numbers = query.ranked(query.counts(answers, labels), len(labels))
+            else:
+                numbers = query.block(answers, labels) / len(labels)
+            means[source] = tuple(map(float, numbers[:-1]))
+    return replace(facts, public=OnPublic(len(labels), facts.asked.models, means))
+
+
+def _expected(source: str, query: Query, facts: Facts) -> FloatArray:
+    """What would be released without noise: as on public rows, or as if nothing were known."""
+    public = facts.compared
+    size = query.models + 1 if isinstance(query, Ranking) else query.shape(0)[0] - 1
+    if public is not None and len(public.means.get(source, ())) >= size:
+        return np.array(public.means[source][:size])
+    if isinstance(query, MeanLosses):
+        numbers = np.zeros(size)
+        if query.models == 2:
+            numbers[2] = 0.25 / _SPREAD
+        return numbers
+    if isinstance(query, ByClass):
+        wrong = np.array([-0.25, -0.25, 0.25 / _SPREAD - 0.5][: query.kinds])
+        each = np.full(query.classes, 1 / query.classes)
+        parts = [wrong, np.outer(wrong, each).ravel(), query.class_weight * each]
+        parts += [query.predicted_weight * each] * (query.predicted * query.models)
+        return np.concatenate(parts)
+    if isinstance(query, Ranking):
+        return np.array([*[0.25 * 0.25] * query.models, 0.0])
+    counts = np.full(query.bins, query.count_weight / query.bins)
+    return np.tile(np.concatenate([counts, np.zeros(query.bins)]), query.models)
+
+
+def _alike(query: Query, numbers: FloatArray) -> FloatArray:
+    """The same for two models that are equally good, with differences twice as spread."""
+    if query.models == 1:
+        return numbers
+    numbers = numbers.copy()
+    if isinstance(query, MeanLosses):
+        numbers[1], numbers[2] = 0.0, min(_SPREAD * numbers[2], 1.0)
+    elif isinstance(query, ByClass):
+        classes, kinds = query.classes, query.kinds
+        parts = numbers[kinds:].reshape(-1, classes)
+        shares = parts[kinds] / query.class_weight
+        parts[1] = parts[0]
+        parts[2] = np.minimum(_SPREAD * (parts[2] + shares / 2), shares) - shares / 2
+        numbers[:kinds] = parts[:kinds].sum(axis=1)
+    elif isinstance(query, Ranking):
+        numbers[1] = numbers[0]
+    else:
+        half = len(numbers) // 2
+        numbers[half:] = numbers[:half]
+    return numbers
