@@ -267,7 +267,7 @@ def test_a_filter_that_does_not_filter_is_found(monkeypatch):
         return model.fit(None, None, private=Private(*sample))
 
     def all_of_them(self, query):
-        return query.block
+        return query.counted_block
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

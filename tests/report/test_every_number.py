@@ -65,6 +65,8 @@ def unknown(model, found, folder):
     text = " ".join([json.dumps(own), found.to_json(), found.sentence, words, template])
     known = numbers(text) | {float(model.n_features_in_), 1 / model.guarantee_.delta}
     known |= {float(each) for each in model.public_model_.weights}
+    spent = [each.times for each in model.releases_]
+    known |= {*spent, sum(spent), *(round(100 * each.share, 1) for each in model.releases_)}
     known |= {100 * float(detection_limit(model.guarantee_.events, [0.05])[0]), 2026.0, 11.0, 30.0}
     return {
         each
@@ -75,7 +77,7 @@ def unknown(model, found, folder):
 
 def test_every_number_of_the_page_is_accounted_for(fitted, tmp_path):
     model, found = fitted
-    context = ReportContext(evaluation=found.to_dict())
+    context = ReportContext(evaluations=[found.to_dict()])
     folder = save_model(model, tmp_path / "model", context=context)
     assert unknown(model, found, folder) == set()
     html = (folder / "report.html").read_text(encoding="utf-8")

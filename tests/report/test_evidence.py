@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from command import run
-from dpadapt import DiscrepancyRegressor, ReweightingRegressor
+from dpadapt import DiscrepancyRegressor, Private, ReweightingRegressor
 from dpadapt.audit import AuditResult
 from dpadapt.audit.settings import settings_digest
 from dpadapt.cli.formats import given_form
@@ -24,6 +24,7 @@ from dpadapt.modelfolder.sealing import seal
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.files.guarantees import read_guarantee
 from dpadapt.report import ReportContext, write_report
+from dpadapt.report.evidence import check_evidence
 
 BUDGET = ("--label", "wage", "--epsilon", "1", "--delta", "1e-6")
 SEED = ("--noise", "seeded", "--random-state", "1")
@@ -72,12 +73,23 @@ def reported(tmp_path, *more, model="held", code=0, end="json"):
 
 def test_an_evaluation_of_another_model_is_refused(here, tmp_path):
     own = ("--evaluation", "own.json")
-    assert reported(tmp_path, *own)["evaluation"]["people"] == 2000
+    assert [each["people"] for each in reported(tmp_path, *own)["evaluations"]] == [600, 2000]
     for given in (own, ("--evaluation", "held.evaluation.json")):
         words = reported(tmp_path, *given, model="other", code=1)
         assert "of another model" in words
         assert "run dpadapt evaluate" in words
     assert not (tmp_path / "other.json").exists()
+
+
+def test_every_evaluation_that_was_released_stays_in_the_report(here, tmp_path):
+    given = ("--evaluation", "own.json", "--evaluation", "held.evaluation.json")
+    filed = reported(tmp_path, *given)
+    assert [each["people"] for each in filed["evaluations"]] == [600, 2000], "each once"
+    page, text = (reported(tmp_path, *given, end=end) for end in ("html", "md"))
+    for words in ("On 600 private rows", "On 2,000 private rows"):
+        assert words in page
+        assert words in text
+    assert "2 evaluations were given to this report; all of them stand here" in page
 
 
 def test_an_evaluation_that_says_of_no_model_is_refused(here, tmp_path):
@@ -95,7 +107,7 @@ def test_a_report_written_again_says_what_the_first_one_said(here, tmp_path):
     filed = reported(tmp_path)
     assert filed["label"] == "wage"
     assert filed["title"] == "Privacy report: a model of wage"
-    assert filed["evaluation"] == json.loads(Path("held.evaluation.json").read_text())
+    assert filed["evaluations"] == [json.loads(Path("held.evaluation.json").read_text())]
     first, again = Path("held/report.html").read_text(), reported(tmp_path, end="html")
     for words in ("public.csv", "private.csv", ">200<", "On 600 private rows", "(wage)"):
         assert words in first
@@ -228,3 +240,84 @@ def test_an_evaluation_that_cannot_be_is_refused(name, value):
 def test_encodings_in_which_one_letter_changes_others_are_refused(encoding):
     with pytest.raises(typer.BadParameter, match="line by line"):
         given_form(None, None, encoding)
+
+
+def test_columns_are_listed_by_name_with_what_became_of_them(here, tmp_path):
+    table = people(200, 0).assign(surname=[*"vwxy"] * 50, land="A", who=np.arange(200) // 2)
+    for name, rows in (("p.csv", table), ("q.csv", table.assign(more=1.0, other=2.0))):
+        rows.to_csv(tmp_path / name, index=False)
+    files = ("--public", tmp_path / "p.csv", "--private", tmp_path / "q.csv")
+    asked = ("--unit", "who", "--max-rows", "2", "--drop", "hours", "--out", tmp_path / "m")
+    said = run("fit", *files, *BUDGET, *QUICK, *SEED, *asked)
+    assert "does surname name people?" in said
+    assert "--drop surname, or say --keep surname" in said
+    filed = reported(tmp_path, model=tmp_path / "m")
+    assert filed["columns"] == {
+        "count": 2,
+        "used": ["age", "surname"],
+        "left_out": {
+            "says whose row it is": ["who"],
+            "as you asked": ["hours"],
+            "constant in public rows": ["land"],
+            "public rows lack them; not named here": ["2 private columns"],
+        },
+        "name_people": ["surname"],
+    }
+    for end in ("html", "md"):
+        text = reported(tmp_path, model=tmp_path / "m", end=end)
+        assert "age, surname" in text
+        assert "constant in public rows" in text
+        assert "may name people" in text
+        assert "more" not in json.dumps(filed["columns"]), "private names are counted"
+    again = ("--force", "--keep", "surname")
+    assert "name people?" not in run("fit", *files, *BUDGET, *QUICK, *SEED, *asked, *again)
+    named = run("fit", *files, *BUDGET, *QUICK, *SEED, "--out", tmp_path / "n", "--columns", "age")
+    assert "name people?" not in named
+    left_out = reported(tmp_path, model=tmp_path / "n")["columns"]["left_out"]
+    assert left_out["not among --columns"] == ["hours", "surname", "land", "who"]
+
+
+def test_digests_are_of_files_that_are_there(here, tmp_path):
+    files = {name: Path("held", name).read_bytes() for name in ("model.json", "arrays.bin")}
+    first = Path("held/report.html").read_text()
+    for each in files.values():
+        assert hashlib.sha256(each).hexdigest() in first
+    files["guarantee.json"] = Path("held/guarantee.json").read_bytes()
+    digests = reported(tmp_path)["digests"]
+    del digests["names of the columns"]
+    assert digests == {name: hashlib.sha256(each).hexdigest() for name, each in files.items()}
+
+
+def test_the_result_is_told_in_a_sentence(here, tmp_path):
+    filed = reported(tmp_path)
+    share = load_model("held").estimator_.share_
+    assert filed["result"].startswith(f"Moved {share:.0%} of the way from the public model")
+    for end in ("html", "md"):
+        assert filed["result"] in reported(tmp_path, end=end)
+
+
+def test_an_evaluation_of_rows_is_none_of_people():
+    of_people, of_rows = (
+        ReweightingRegressor(epsilon=1.0, delta=1e-6)
+        .fit(
+            np.eye(4).repeat(9, axis=0),
+            np.arange(36.0),
+            private=Private(np.eye(4).repeat(50, axis=0), np.arange(200.0), **unit),
+        )
+        .guarantee_
+        for unit in ({"unit": np.arange(200) // 2, "max_rows": 2}, {})
+    )
+    measured = {"model": "a", "guarantee": of_rows.to_dict()}
+    context = ReportContext(evaluations=[measured], model="a")
+    check_evidence(context, None, of_rows)
+    with pytest.raises(ValueError, match=r"it protects single rows.*--unit"):
+        check_evidence(context, None, of_people)
+    context = ReportContext(evaluations=[measured | {"guarantee": of_people.to_dict()}], model="a")
+    check_evidence(context, None, of_people)
+
+
+def test_a_report_says_that_the_noise_of_an_evaluation_is_seeded(here, tmp_path):
+    for name in ("r.html", "r.md"):
+        report = ("--model", "held", "--evaluation", "own.json", "--out", tmp_path / name)
+        run("report", *report)
+        assert "noise is seeded" in (tmp_path / name).read_text().partition("Private evaluation")[2]

@@ -43,7 +43,7 @@ def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
     ("DiscrepancyRegressor(solver='moments')", 'DiscrepancyRegressor')
     """
     first = [*_regressors(), *_classifiers(), *_kernels(), *_mixing(), *_hybrid(), *_auto()]
-    found = [*first, *_joint_hybrid()]  # new ones come last: tests know them by their place
+    found = [*first, *_joint_hybrid(), *_by_weights()]  # new ones last: tests know their places
     return [one for one in found if not names or one.estimator in names]
 
 
@@ -303,7 +303,7 @@ def _hybrid() -> Iterator[Combination]:
         {"learner": SGDLearner(steps=150)},
         {"learner": FiniteClassLearner(sparse_separators(3, 2))},
         {"learner": EstimatorLearner(inner, draws=10)},
-        {"learner": ParityLearner(), "schedule": TightSchedule(**{**rounds, "rounds": 1})},
+        {"learner": ParityLearner(), "schedule": TightSchedule(rounds=1)},
     )
     fixed = {"agent_epsilon": 1.0, "schedule": TightSchedule(**rounds), "test": BitTest(batch=20)}
     for each in learners:
@@ -329,6 +329,28 @@ def _joint_hybrid() -> Iterator[Combination]:
         }
         for changed in ("rows", "agents"):
             yield _with_agents(SubsampleTestReweigh, facts, changed=changed, task="three classes")
+
+
+def _by_weights() -> Iterator[Combination]:
+    """Kernel models whose weights of explicit features are released: they have no pool."""
+    from dpadapt.kernels import (
+        TDIL,
+        Fourier,
+        GaussianProcess,
+        KernelClassifier,
+        KernelRegressor,
+        Nystroem,
+    )
+
+    kinds = ((KernelRegressor, "regression"), (KernelClassifier, "two classes"))
+    for kind, task in kinds:
+        for features in ("polynomial", Fourier(12), Nystroem(12)):
+            kernel = "polynomial" if features == "polynomial" else "rbf"
+            facts: dict[str, Any] = {"features": features, "kernel": kernel}
+            yield fitting(kind, task, {"release": GaussianProcess(), **facts})
+        for release in (GaussianProcess(), TDIL()):
+            facts = {"release": release, "features": "linear", "kernel": "linear"}
+            yield fitting(kind, task, facts)
 
 
 def _with_agents(

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpadapt.privacy.files.whole_files import whole_file
 from dpadapt.report.figures import BLUE, GREY, ORANGE, blank, set_title
 
 if TYPE_CHECKING:
@@ -16,7 +17,12 @@ if TYPE_CHECKING:
 __all__ = ["AuditResult", "draw_audit"]
 
 _MOST_BYTES = 100_000
-_FORMAT, _OLD = "dpadapt audit 2", "dpadapt audit 1"
+_FORMAT, _OLD = "dpadapt audit 3", ("dpadapt audit 1", "dpadapt audit 2")
+_ATTACKED = {
+    "replace-one": "one row replaced by another",
+    "add-remove": "one row added or taken away",
+    "replace-unit": "all rows of one person replaced, of which up to {} count",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,10 @@ class AuditResult:
         Digest of the model folder whose fit was attacked; empty if none was given.
     settings : str
         Digest of the estimator, its parameters, epsilon, delta and relation.
+    relation : {"replace-one", "add-remove", "replace-unit"}
+        In what neighbours differed: a row, or all rows of a person.
+    max_rows : int
+        Rows of a person that count; 1 where rows were attacked.
 
     Examples
     --------
@@ -67,6 +77,13 @@ class AuditResult:
     rows: str
     model: str = ""
     settings: str = ""
+    relation: str = "replace-one"
+    max_rows: int = 1
+
+    @property
+    def unit(self) -> str:
+        """In what neighbours differed, in words."""
+        return _ATTACKED[self.relation].format(self.max_rows)
 
     @property
     def holds(self) -> bool:
@@ -83,7 +100,8 @@ class AuditResult:
     def save(self, path: Path) -> None:
         """Write the file."""
         text = json.dumps({"format": _FORMAT, **asdict(self)}, indent=2, allow_nan=False)
-        path.write_text(text, encoding="utf-8")
+        with whole_file(path) as draft:
+            draft.write_text(text, encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> AuditResult:
@@ -94,14 +112,19 @@ class AuditResult:
         try:
             data: Any = json.loads(path.read_text(encoding="utf-8"))
             written = data.pop("format")
-            if written == _OLD:
-                refusal = f"{path} does not say of which model it is: run dpadapt audit again."
+            if written in _OLD:
+                refusal = (
+                    f"{path} is of an older dpadapt, and does not say whether rows or people were "
+                    "attacked: run dpadapt audit again."
+                )
             if written != _FORMAT:
                 raise ValueError
             kinds = {each.name: str(each.type) for each in fields(cls)}
             if set(data) != set(kinds):
                 raise ValueError
             result = cls(**{name: _read(data[name], kind) for name, kind in kinds.items()})
+            if result.relation not in _ATTACKED:
+                raise ValueError
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
             raise ValueError(refusal) from None
         return result
@@ -117,6 +140,7 @@ def draw_audit(result: AuditResult) -> Figure:
     >>> [axes.get_xlabel() for axes in figure.axes]
     ['epsilon', 'distance over stated sensitivity']
     """
+    who = "person" if result.relation == "replace-unit" else "row"
     figure, panels = blank(9.4, 2.6, columns=2)
     bars = (
         (panels[0], result.found, result.claimed, "Found by attack, and claimed", "epsilon"),
@@ -124,7 +148,7 @@ def draw_audit(result: AuditResult) -> Figure:
             panels[1],
             result.largest,
             1.0,
-            "Most that one person moved a value",
+            f"Most that one {who} moved a value",
             "distance over stated sensitivity",
         ),
     )

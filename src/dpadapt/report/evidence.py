@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpadapt.privacy import Guarantee
 
+from .wording import unit
+
 if TYPE_CHECKING:
     from dpadapt.audit.result import AuditResult
 
@@ -29,14 +31,15 @@ def check_evidence(context: ReportContext, estimator: Any, guarantee: Guarantee)
     Examples
     --------
     >>> from dpadapt.report import ReportContext
-    >>> check_evidence(ReportContext(evaluation={"model": "a"}, model="b"), None, Guarantee())
+    >>> check_evidence(ReportContext(evaluations=[{"model": "a"}], model="b"), None, Guarantee())
     Traceback (most recent call last):
         ...
     ValueError: evaluation: it is of another model than this one; run dpadapt evaluate with this \
 model, and give the file that it writes.
     """
-    if context.evaluation is not None and context.model:
-        _check_evaluation(context.evaluation.get("model"), context.model)
+    for evaluation in context.evaluations if context.model else ():
+        _check_evaluation(evaluation.get("model"), context.model)
+        _check_unit(evaluation.get("guarantee") or {}, guarantee)
     if context.audit is not None:
         _check_audit(context.audit, context.model, estimator, guarantee)
 
@@ -51,9 +54,26 @@ def _check_evaluation(measured: Any, model: str) -> None:
     )
 
 
+def _check_unit(measured: Any, guarantee: Guarantee) -> None:
+    """A page about people must not show numbers that protect single rows."""
+    weaker = measured.get("relation") == "replace-one" and guarantee.relation == "replace-unit"
+    if measured.get("events") and weaker:
+        raise ValueError(
+            "evaluation: it protects single rows, and this model protects all rows of a person; "
+            "run dpadapt evaluate with the --unit and --max-rows of the model."
+        )
+
+
 def _check_audit(audit: AuditResult, model: str, estimator: Any, guarantee: Guarantee) -> None:
     from dpadapt.audit.settings import settings_digest
 
+    own = guarantee.relation, int(guarantee.bounds.get("rows a person", 1))
+    if (audit.relation, audit.max_rows) != own:
+        protected = unit(own[0]) + (f", up to {own[1]} of which count" if own[1] > 1 else "")
+        raise ValueError(
+            f"audit: its neighbours differ in another unit ({audit.unit}) than this model protects "
+            f"({protected}); run dpadapt audit --model with this model's folder."
+        )
     same = (
         audit.estimator == type(estimator).__name__
         and math.isclose(audit.claimed, guarantee.epsilon, rel_tol=1e-6)
@@ -68,7 +88,7 @@ def _check_audit(audit: AuditResult, model: str, estimator: Any, guarantee: Guar
         same, other = audit.model == model, "it was made with --model of another model folder"
     else:
         same = audit.settings == settings_digest(estimator, guarantee.relation)
-        other = "its estimator had other parameters, or protects somebody else (rows or people)"
+        other = "its estimator had other parameters"
     if not same:
         raise ValueError(
             f"audit: {other}, so that it is not of this model; run dpadapt audit --model with this "
@@ -76,27 +96,25 @@ def _check_audit(audit: AuditResult, model: str, estimator: Any, guarantee: Guar
         )
 
 
-def audited(audit: AuditResult, relation: str) -> str:
+def audited(audit: AuditResult) -> str:
     """What was attacked, in a sentence: a fit like that of this model, or one with its settings.
 
     Parameters
     ----------
     audit : AuditResult
-    relation : str
-        Of the model's guarantee.
 
     Examples
     --------
     >>> from dpadapt.audit.result import AuditResult
     >>> facts = (1.0, 0.4, 1e-6, 0.95, "400 runs", 250, 400, 12, 12, 0.98, "", "public rows")
-    >>> audited(AuditResult("DiscrepancyRegressor", *facts, "a1"), "replace-one")
+    >>> audited(AuditResult("DiscrepancyRegressor", *facts, "a1"))
     'A new fit with the estimator and parameters of this model folder was attacked on public rows; \
-no private row took part.'
+no private row took part. Neighbours differed in one unit: one row replaced by another.'
     """
     what = "the estimator and parameters of this model folder"
     if not audit.model:
         what = "the same estimator, parameters, epsilon and delta (not from this model folder)"
-    told = f"A new fit with {what} was attacked on {audit.rows}; no private row took part."
-    if relation == "replace-unit":
-        told += " Rows were replaced one by one there, not people with all their rows."
-    return told
+    return (
+        f"A new fit with {what} was attacked on {audit.rows}; no private row took part. Neighbours "
+        f"differed in one unit: {audit.unit}."
+    )

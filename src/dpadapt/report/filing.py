@@ -8,6 +8,7 @@ import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from dpadapt.features.people import named_like_a_person
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.composition import compose_delta, pld_epsilon
 
@@ -15,12 +16,21 @@ from . import wording
 from .card import QUESTIONS, Card
 from .evidence import audited
 from .releases import list_releases
-from .sections import story
+from .sections import outcome, story
 
 if TYPE_CHECKING:
     from .page import ReportContext
 
-__all__ = ["filing", "filled", "measured_rows", "odds_sentence", "schema_digest", "unprotected"]
+__all__ = [
+    "cautions",
+    "columns_used",
+    "filing",
+    "filled",
+    "measured_rows",
+    "odds_sentence",
+    "schema_digest",
+    "unprotected",
+]
 
 
 def odds_sentence(guarantee: Guarantee) -> str:
@@ -81,6 +91,38 @@ def schema_digest(model: Any) -> str:
     return hashlib.sha256(json.dumps([known]).encode()).hexdigest()
 
 
+def columns_used(model: Any, context: ReportContext) -> dict[str, Any]:
+    """Columns of the model by name, those left out and why, and what to ask about.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted.
+    context : ReportContext
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from dpadapt.report import ReportContext
+    >>> model = SimpleNamespace(feature_names_in_=["age", "surname"], n_features_in_=2)
+    >>> found = columns_used(model, ReportContext(left_out=[("id", "as ids"), ("key", "as ids")]))
+    >>> found["left_out"], found["name_people"]
+    ({'as ids': ['id', 'key']}, ['surname'])
+    """
+    names = [str(name) for name in getattr(model, "feature_names_in_", ())]
+    left_out: dict[str, list[str]] = {}
+    for name, why in context.left_out:
+        left_out.setdefault(why, []).append(name)
+    if context.unit and context.unit not in [name for name, _ in context.left_out]:
+        left_out["says whose row it is"] = [context.unit]  # public rows lack it
+    return {
+        "count": int(model.n_features_in_),
+        "used": names,
+        "left_out": left_out,
+        "name_people": [name for name in names if named_like_a_person(name)],
+    }
+
+
 def filled(card: Card | None) -> dict[str, list[tuple[str, str, str]]]:
     """Title, answer and question of every field of a card, by section.
 
@@ -96,8 +138,25 @@ def filled(card: Card | None) -> dict[str, list[tuple[str, str, str]]]:
     return found
 
 
+def cautions(evaluation: Any) -> list[str]:
+    """What limits an evaluation: its own caveats, and those of its noise.
+
+    Parameters
+    ----------
+    evaluation : mapping
+        What ``Evaluation.to_dict()`` gives, or the like.
+
+    Examples
+    --------
+    >>> cautions({"caveats": ["few rows"], "guarantee": {"caveats": ["the noise is seeded"]}})
+    ['few rows', 'the noise is seeded']
+    """
+    noise = evaluation.get("guarantee") or {}
+    return [str(each) for each in (*evaluation.get("caveats", ()), *noise.get("caveats", ()))]
+
+
 def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
-    """Title, model, baseline and difference of each measure of an evaluation, as texts.
+    """Title, model, baseline, difference and verdict of each measure of an evaluation, as texts.
 
     Parameters
     ----------
@@ -108,7 +167,7 @@ def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
     --------
     >>> measured_rows({"measures": {"error": {"title": "error rate",
     ...                                       "model": {"value": 0.2, "low": 0.1, "high": 0.3}}}})
-    [('error rate', '0.2 (0.1 to 0.3)', '–', '–')]
+    [('error rate', '0.2 (0.1 to 0.3)', '–', '–', '–')]
     """
     if not isinstance(evaluation, dict) or not isinstance(evaluation.get("measures"), dict):
         raise ValueError("evaluation: it has no measures; give what dpadapt evaluate wrote.")
@@ -116,9 +175,16 @@ def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
         (
             str(each.get("title", name)),
             *(_interval(each.get(key)) for key in ("model", "baseline", "difference")),
+            _verdict(each),
         )
         for name, each in evaluation["measures"].items()
     ]
+
+
+def _verdict(measure: Any) -> str:
+    """What is said of the model, and from which difference on that could be seen."""
+    verdict, limit = measure.get("verdict"), measure.get("limit")
+    return f"{verdict or '–'}{'' if limit is None else f' (seen from {limit:.3g} on)'}"
 
 
 def _interval(given: Any) -> str:
@@ -148,10 +214,11 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
     import dpadapt
 
     estimator, guarantee = getattr(model, "estimator_", model), model.guarantee_
+    errors = getattr(estimator, "class_errors_", None)
     told, second = story(estimator, guarantee), pld_epsilon(guarantee.events, guarantee.delta)
     ledger, card = context.ledger, context.card or Card()
     return {
-        "format": "dpadapt report 1",
+        "format": "dpadapt report 2",
         "title": context.title,
         "dpadapt": dpadapt.__version__,
         "method": type(estimator).__name__,
@@ -164,14 +231,19 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
         "unprotected": list(unprotected(guarantee)),
         "lasts": wording.LIFE if ledger is None else wording.KEPT,
         "before_private_rows": wording.BEFORE,
-        "releases": [each._asdict() for each in list_releases(guarantee.events, told.made)],
+        "columns": columns_used(model, context),
+        "releases": [
+            each._asdict() for each in list_releases(guarantee.events, told.made, told.parts)
+        ],
+        "result": told.result or outcome(estimator, guarantee),
         "model": told.warning or told.summary,
+        "classes": None if errors is None else errors.to_dict(),
         "card": asdict(card),
         "blanks": list(card.blanks),
-        "evaluation": None if context.evaluation is None else dict(context.evaluation),
+        "evaluations": [dict(each) for each in context.evaluations],
         "audit": None
         if context.audit is None
-        else {**asdict(context.audit), "sentence": audited(context.audit, guarantee.relation)},
+        else {**asdict(context.audit), "sentence": audited(context.audit)},
         "ledger": None
         if ledger is None
         else {
@@ -182,5 +254,5 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
             "left": ledger.left(),
             "charges": len(ledger.charges),
         },
-        "digests": {**dict(context.digests), "columns": schema_digest(model)},
+        "digests": {**dict(context.digests), "names of the columns": schema_digest(model)},
     }

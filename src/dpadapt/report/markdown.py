@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .card import Card
-from .filing import filled, measured_rows
-from .wording import BLANK
+from .filing import cautions, filled, measured_rows
+from .wording import BLANK, CLASSES
 
 __all__ = ["as_markdown"]
 
@@ -39,6 +39,8 @@ def _lines(filed: dict[str, Any]) -> Iterator[str]:
     yield f"# {_safe(filed['title'])}"
     yield f"\n{filed['method']}, dpadapt {filed['dpadapt']}."
     yield f"\n**{guarantee['sentence']}**"
+    if filed["result"]:
+        yield f"\nResult: {_safe(filed['result'])}"
     yield f"\nFor people: {filed['for_people']}"
     yield "\n## Guarantee\n"
     second = filed["second_opinion_epsilon"]
@@ -54,6 +56,8 @@ def _lines(filed: dict[str, Any]) -> Iterator[str]:
         ],
     )
     yield f"\n{filed['relation']} {filed['lasts']}"
+    yield "\n## Columns\n"
+    yield from _table(("what became of them", "columns"), list(_columns(filed["columns"])))
     if filed["releases"]:
         yield "\n## What was released\n"
         heads = ("what", "mechanism", "sensitivity", "noise", "times")
@@ -70,17 +74,47 @@ def _lines(filed: dict[str, Any]) -> Iterator[str]:
     yield from _table(("of", "SHA-256"), list(filed["digests"].items()))
 
 
+def _columns(columns: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    used = ", ".join(columns["used"]) or "they have no names"
+    yield f"used ({columns['count']})", used
+    for why, names in columns["left_out"].items():
+        yield f"left out: {why}", ", ".join(names)
+    if columns["name_people"]:
+        yield "used, and may name people (by their names)", ", ".join(columns["name_people"])
+
+
+def _classes(found: dict[str, Any]) -> Iterator[str]:
+    yield "\n## Which classes it finds\n"
+    yield f"{CLASSES} These are {found['rows']:,} {found['on']}."
+    yield from (f"\n**{_safe(each)}**" for each in found["told"])
+    yield ""
+    heads = ("class", "rows", "predicted", "found")
+    yield from _table(heads, [[each[head] for head in heads] for each in found["classes"]])
+    for name, lines in found["costs"].items():
+        yield f"\nFinding {_safe(name)}, by the options of `dpadapt predict`:\n"
+        heads = ("rule", "found", "alarms", "wrong")
+        yield from _table(
+            ("option", "found", "false alarms", "wrong in all"),
+            [[line[head] for head in heads] for line in lines],
+        )
+
+
 def _evidence(filed: dict[str, Any]) -> Iterator[str]:
+    if filed["classes"] is not None:
+        yield from _classes(filed["classes"])
     yield "\n## Private evaluation\n"
-    if filed["evaluation"] is None:
-        yield f"{BLANK} (none was made)"
-    else:
-        heads = ("measure", "model", "baseline", "difference")
-        yield from _table(heads, measured_rows(filed["evaluation"]))
-        yield from (f"\n{_safe(each)}" for each in filed["evaluation"].get("caveats", ()))
+    if not filed["evaluations"]:
+        yield f"{BLANK} (none was given to this report)"
+    for evaluation in filed["evaluations"]:
+        yield f"\n{_safe(str(evaluation.get('sentence', '')))}\n"
+        heads = ("measure", "model", "baseline", "difference", "the model is")
+        yield from _table(heads, measured_rows(evaluation))
+        yield from (f"\n{_safe(each)}" for each in cautions(evaluation))
     yield "\n## Adversarial test\n"
     audit = filed["audit"]
-    yield f"{BLANK} (none was made)" if audit is None else _safe(_audit_words(audit))
+    yield (
+        f"{BLANK} (none was given to this report)" if audit is None else _safe(_audit_words(audit))
+    )
     yield "\n## Ledger\n"
     if filed["ledger"] is None:
         yield f"{BLANK} (no ledger was used for this report)"

@@ -21,12 +21,13 @@ from sklearn.utils.validation import check_is_fitted
 from dpadapt._story import RADII, Story, number, short
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.composition import pld_epsilon
+from dpadapt.privacy.files.whole_files import whole_file
 
 from . import curves, wording
 from .card import Card
 from .coefficients import Shown, show_coefficients
 from .evidence import audited, check_evidence
-from .filing import filing, filled, measured_rows
+from .filing import cautions, filing, filled, measured_rows
 from .markdown import as_markdown
 from .releases import list_releases
 from .sections import story
@@ -56,6 +57,10 @@ class ReportContext:
         What the two samples are called.
     label : str
         The name of the label.
+    unit : str
+        The column that says whose row it is, where all rows of a person are protected.
+    left_out : sequence of (str, str)
+        Columns that the model does not use, and why.
     public_rows : int, optional
         How many there were, for models that do not know it themselves.
     ledger : Dataset, optional
@@ -70,8 +75,8 @@ class ReportContext:
         What ``dpadapt audit`` found for the same method, epsilon and delta.
     card : Card, optional
         What only people know; fields that are not filled in are marked as blanks.
-    evaluation : mapping, optional
-        A private evaluation of the same model, as plain values.
+    evaluations : sequence of mappings
+        Private evaluations of the same model, as plain values: all that were released.
     digests : mapping of str to str
         SHA-256 of the files of the model.
     model : str
@@ -87,6 +92,8 @@ class ReportContext:
     public_name: str = "public rows"
     private_name: str = "private rows"
     label: str = ""
+    unit: str = ""
+    left_out: Sequence[tuple[str, str]] = ()
     public_rows: int | None = None
     ledger: Dataset | None = None
     results: pd.DataFrame | None = None
@@ -94,7 +101,7 @@ class ReportContext:
     feature_scale: Sequence[float] = ()
     audit: AuditResult | None = None
     card: Card | None = None
-    evaluation: Mapping[str, Any] | None = None
+    evaluations: Sequence[Mapping[str, Any]] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
 
@@ -140,7 +147,8 @@ def write_report(
         text = as_markdown(filing(model, about))
     else:
         text = _html(model, about)
-    file.write_text(_UNSEEN.sub("\ufffd", text), encoding="utf-8")
+    with whole_file(file) as draft:
+        draft.write_text(_UNSEEN.sub("\ufffd", text), encoding="utf-8")
     return file
 
 
@@ -167,7 +175,7 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
     shown = show_coefficients(
         model, label=context.label, scale=context.feature_scale, features=told.features
     )
-    measured = [] if context.evaluation is None else measured_rows(context.evaluation)
+    measured = [(each, cautions(each), measured_rows(each)) for each in context.evaluations]
     bounds = _bounds(guarantee, told)  # those that only keep numbers finite tell a reader nothing
     events, second = guarantee.events, pld_epsilon(guarantee.events, guarantee.delta)
     return {
@@ -182,16 +190,15 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "shown": shown,
         "rows": _rows(guarantee),
         "counted": wording.counted(guarantee.relation) if events else "private rows",
-        "columns": model.n_features_in_,
         "features": estimator.n_features_in_ if estimator is not model else None,
         "relation": wording.relation(guarantee.relation),
         "filed": filing(model, context),
+        "classes_told": wording.CLASSES,
         "answers": filled(context.card),
         "measured": measured,
-        "compared": any(baseline != "–" for _, _, baseline, _ in measured),
-        "audited": "" if context.audit is None else audited(context.audit, guarantee.relation),
+        "audited": "" if context.audit is None else audited(context.audit),
         "noise": wording.NOISE[guarantee.noise],
-        "releases": list(list_releases(events, told.made)),
+        "releases": list(list_releases(events, told.made, told.parts)),
         "repeated": any(event.mean_runs is not None for event in events),
         "second_opinion": second if math.isfinite(second) else None,
         "bounds": [each for each in bounds if each[2] != RADII["far"]],
@@ -247,7 +254,11 @@ def _bounds(guarantee: Guarantee, told: Story) -> list[tuple[str, str, str]]:
     named: dict[tuple[str, str], list[str]] = {}
     for name, value in guarantee.bounds.items():
         origin = "the size of the private sample, which counts as public"
-        if name.startswith("radius"):
+        if name.endswith(" with a label, about"):
+            origin = "a noisy count, which is among the releases"
+        elif name == "rows a person":
+            origin = RADII["given"]
+        elif name.startswith("radius"):
             origin = told.radii.get(name, told.radius)
         named.setdefault((number(value), origin), []).append(name)
     return [(", ".join(names), *facts) for facts, names in named.items()]

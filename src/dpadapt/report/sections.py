@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from dpadapt._story import Story, plain_story
+import numpy as np
+
+from dpadapt._story import Story, labels_told, plain_story
 from dpadapt.privacy import Guarantee
 
-__all__ = ["story"]
+__all__ = ["outcome", "story"]
+
+_HARDLY = 0.01  # of the way
 
 
 def story(estimator: Any, guarantee: Guarantee) -> Story:
@@ -22,4 +27,31 @@ def story(estimator: Any, guarantee: Guarantee) -> Story:
     (2, False)
     """
     own = getattr(estimator, "_story", None)
-    return plain_story(estimator, guarantee) if own is None else own()
+    told = plain_story(estimator, guarantee) if own is None else own()
+    if not (guarantee.events and told.reads_labels and told.assumption):
+        return told
+    return replace(told, assumption=f"{told.assumption} {labels_told(guarantee)}")
+
+
+def outcome(estimator: Any, guarantee: Guarantee) -> str:
+    """What became of the public model, in a sentence, where a method does not tell it itself.
+
+    Examples
+    --------
+    >>> outcome(object(), Guarantee())
+    'Kept the public model: no private row was used.'
+    """
+    if not guarantee.events:
+        return "Kept the public model: no private row was used."
+    weights, share = getattr(estimator, "weights_", None), getattr(estimator, "share_", None)
+    if weights is not None and hasattr(estimator, "adapted_"):
+        if not estimator.adapted_ or np.ptp(weights) == 0:
+            return "Kept the public model: the public rows keep their weights."
+        return (
+            "Moved away from the public model: public rows are weighted to look like private ones."
+        )
+    if isinstance(share, float) and share < _HARDLY:
+        return "Kept the public model, or nearly so: what was released is hardly more than noise."
+    if isinstance(share, float):
+        return f"Moved {share:.0%} of the way from the public model to what private rows ask for."
+    return ""

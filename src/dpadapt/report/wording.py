@@ -8,6 +8,7 @@ from typing import Any
 __all__ = [
     "BEFORE",
     "BLANK",
+    "CLASSES",
     "KEPT",
     "LIFE",
     "MECHANISMS",
@@ -57,6 +58,11 @@ _COUNTED = {
 }
 
 BLANK = "[not filled in]"
+CLASSES = (
+    "Counted on public rows with the released model, which costs nothing beyond the guarantee "
+    "above. Private people may have more or fewer of a class: of them, only a private evaluation "
+    "tells."
+)
 LIFE = (
     "This epsilon is that of this model alone. Other releases about the same people add up, and no "
     "ledger was given to this report: somebody must keep count."
