@@ -4,8 +4,10 @@ import hashlib
 import json
 import math
 import os
+import resource
 import socket
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +20,9 @@ from sklearn.feature_extraction.text import (
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, PolynomialFeatures
 from typer.testing import CliRunner
 
-from dpadapt import Guarantee
+from dpadapt import DiscrepancyRegressor, Guarantee
 from dpadapt.cli import app
-from dpadapt.modelfolder import ModelFolderError, load_model
+from dpadapt.modelfolder import ModelFolderError, load_model, save_model
 from dpadapt.modelfolder.arrays import parse_dtype
 from dpadapt.modelfolder.writing import encode
 from dpadapt.privacy.accounting.events import GaussianEvent
@@ -640,3 +642,37 @@ def test_a_digest_that_is_none(digest, here):
     (folder / "guarantee.json").write_text(json.dumps({**data, "digest": digest}))
     with pytest.raises(ModelFolderError, match="was changed after it was written"):
         load_model(folder)
+
+
+def test_a_sparse_file_of_arrays_is_refused_by_its_length(tmp_path):
+    """Four gigabytes that take no room on the disk: nobody reads them."""
+    folder = save_model(small_model(), tmp_path / "model")
+    with open(folder / "arrays.bin", "r+b") as file:
+        file.truncate(2**32)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + 2**30, hard))
+    try:
+        with pytest.raises(ModelFolderError, match=r"arrays\.bin is not the file that"):
+            load_model(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.mark.parametrize("count", [2.5, -1, True, "2"])
+def test_columns_that_no_fit_counts_are_refused(tmp_path, count):
+    model = small_model()
+    model.n_features_in_ = count
+    with pytest.raises(ModelFolderError, match="number of columns"):
+        load_model(save_model(model, tmp_path / "model"))
+
+
+def test_names_that_are_not_those_of_the_columns_are_refused(tmp_path):
+    model = small_model()
+    model.feature_names_in_ = np.array(["a", "b", "c"], dtype=object)
+    with pytest.raises(ModelFolderError, match="do not have a name each"):
+        load_model(save_model(model, tmp_path / "model"))
+
+
+def small_model():
+    return DiscrepancyRegressor(epsilon=1, delta=1e-6).fit([[0.0, 1.0], [1.0, 3.0]], [0.0, 1.0])

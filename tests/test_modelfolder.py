@@ -56,14 +56,14 @@ from dpadapt.reweighting import KnownNoise, Statistics
 FILES = {"model.json", "arrays.bin", "guarantee.json", "report.html"}
 
 
-def fitted(step=None, **options):
+def fitted(step=None, n=500, **options):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 2))
     regressor = DiscrepancyRegressor(
         epsilon=1.0, delta=1e-6, solver=Moments(max_remaining=1.0), **options
     )
     model = AdaptationPipeline([("step", step or StandardScaler())], regressor)
-    return model.fit(X, X[:, 0], private=Private(rng.normal(size=(500, 2)) + 0.5)), X
+    return model.fit(X, X[:, 0], private=Private(rng.normal(size=(n, 2)) + 0.5)), X
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,12 @@ def model():
 @pytest.fixture(scope="module")
 def original(model, tmp_path_factory):
     return save_model(model, tmp_path_factory.mktemp("models") / "model")
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Reports without figures: to draw them takes longer than to fit."""
+    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
 
 
 @pytest.fixture
@@ -115,8 +121,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("with_private", [True, False])
-def test_round_trip_of_every_method(name, with_private, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+def test_round_trip_of_every_method(name, with_private, tmp_path, quick):
     rng = np.random.default_rng(0)
     X, T = rng.normal(size=(200, 3)), rng.normal(size=(901, 3))
     y, z = X @ [1.0, 2.0, -1.0], T @ [1.0, 2.0, -1.0]
@@ -161,7 +166,7 @@ def test_neither_ledger_nor_seed_are_stored(tmp_path):
     assert model.estimator_.ledger == account  # the model itself is left as it was
 
 
-def test_an_existing_model_needs_force(folder, model):
+def test_an_existing_model_needs_force(folder, model, quick):
     with pytest.raises(ModelFolderError, match="exists; use force=True to"):
         save_model(model, folder)
     (folder / "report.html").unlink()
@@ -233,8 +238,8 @@ def test_a_failure_leaves_nothing(tmp_path, model, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_a_function_is_saved_and_loaded_by_name(tmp_path):
-    model, X = fitted(FunctionTransformer(np.arcsinh))
+def test_a_function_is_saved_and_loaded_by_name(tmp_path, quick):
+    model, X = fitted(FunctionTransformer(np.arcsinh), n=60)
     with pytest.raises(ModelFolderError, match=r"numpy\.arcsinh is not on the list"):
         save_model(model, tmp_path / "model")
     assert os.listdir(tmp_path) == []
@@ -271,9 +276,8 @@ STEPS = [
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: type(step).__name__)
-def test_transformers_of_the_list(step, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
-    model, X = fitted(step)
+def test_transformers_of_the_list(step, tmp_path, quick):
+    model, X = fitted(step, n=60)  # some are called row by row
     loaded = load_model(save_model(model, tmp_path / "model"))
     np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
     assert repr(loaded) == repr(model)
@@ -328,8 +332,7 @@ def test_every_number_replaced(folder):
         load_model(folder)
 
 
-def test_files_of_two_models(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+def test_files_of_two_models(folder, tmp_path, quick):
     other = save_model(fitted(MaxAbsScaler())[0], tmp_path / "other")
     for count in (1, 2, 3):
         for names in itertools.combinations(sorted(FILES), count):

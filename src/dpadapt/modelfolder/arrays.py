@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from typing import Any
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from .errors import ModelFolderError
 
-__all__ = ["ArrayBytes", "ArrayFeed", "dtype_text", "parse_dtype", "parse_shape"]
+__all__ = ["ArrayBytes", "ArrayFeed", "dtype_text", "most_bytes", "parse_dtype", "parse_shape"]
 
 _ONE = r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]c(8|16)|\|S[1-9]\d{0,5}|[<>]U[1-9]\d{0,5}"
 _PLAIN = re.compile(rf"{_ONE}|[<>][mM]8\[\d{{0,4}}[A-Za-z]{{1,2}}\]")
@@ -125,6 +126,27 @@ def parse_shape(sizes: Any) -> tuple[int, ...]:
     ):
         raise ModelFolderError("an array has no proper shape.")
     return tuple(sizes)
+
+
+def most_bytes(tree: Any) -> int:
+    """Bytes that the arrays of a tree can take together: whatever looks like one counts.
+
+    Examples
+    --------
+    >>> most_bytes({"tuple": [{"array": ["<f8", [2, 3], "C"]}, {"array": ["|b1", [7], "C"]}]})
+    55
+    """
+    total, waiting = 0, [tree]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+            with contextlib.suppress(ModelFolderError):
+                text, sizes, _ = _three(each)
+                total += parse_dtype(text).itemsize * math.prod(parse_shape(sizes))
+    return total
 
 
 def _three(spec: Any) -> list[Any]:

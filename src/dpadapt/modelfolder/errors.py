@@ -1,6 +1,6 @@
 """The errors of model folders."""
 
-__all__ = ["ModelExistsError", "ModelFolderError"]
+__all__ = ["ModelExistsError", "ModelFolderError", "ModelWriteError"]
 
 
 class ModelFolderError(ValueError):
@@ -9,3 +9,7 @@ class ModelFolderError(ValueError):
 
 class ModelExistsError(ModelFolderError):
     """There is a model folder already."""
+
+
+class ModelWriteError(ModelFolderError):
+    """The disk, or who owns it, does not let a model folder be written."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .errors import ModelFolderError
+from .errors import ModelFolderError, ModelWriteError
 
 __all__ = ["AGAIN", "new_folder", "parse_json", "put_in_place", "read_file", "write_file"]
 
@@ -157,7 +157,7 @@ def put_in_place(folder: Path, target: Path) -> None:
                 os.rename(target, aside / _OLD)
                 os.rename(folder, target)
     except OSError as error:
-        raise ModelFolderError(f"{target} cannot be written: {error.strerror}.") from None
+        raise ModelWriteError(f"{target} cannot be written: {error.strerror}.") from None
     _sync_folder(target.parent)
 
 

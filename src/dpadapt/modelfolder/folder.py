@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import json
 import os
 import stat
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpadapt.privacy import Guarantee
 
-from .errors import ModelExistsError, ModelFolderError
+from .arrays import most_bytes
+from .errors import ModelExistsError, ModelFolderError, ModelWriteError
 from .files import AGAIN, new_folder, parse_json, put_in_place, read_file, write_file
 from .reading import decode
-from .record import MOST_BYTES, Record
-from .sealing import seal, sealed_names, unseal
+from .record import MOST_BYTES, SEALED, Record
+from .sealing import check_digest, check_length, seal, sealed_names, unseal
 from .writing import encode
 
 if TYPE_CHECKING:
@@ -29,6 +33,7 @@ __all__ = ["Destination", "check_destination", "load_model", "open_destination",
 _MODEL, _ARRAYS, _REPORT, _GUARANTEE = "model.json", "arrays.bin", "report.html", "guarantee.json"
 _MEGABYTE = 2**20
 _MOST = {_MODEL: 64 * _MEGABYTE, _ARRAYS: 2**33, _REPORT: 64 * _MEGABYTE, _GUARANTEE: MOST_BYTES}
+_ROOM, _ROOM_BYTES = "room", 4 * _MEGABYTE  # set aside until there is a model
 _NOT_SAVED = ("ledger", "random_state")  # a handle on a database; a seed that would undo the noise
 
 
@@ -129,9 +134,10 @@ class Destination:
             raise ModelFolderError(
                 f"this {type(model).__name__} does not fit into a model folder: {error}"
             ) from None
+        (new / _ROOM).unlink(missing_ok=True)
         write_file(new / _MODEL, content)
         write_file(new / _ARRAYS, numbers)
-        write_report(public, new / _REPORT, context=context)
+        write_report(public, new / _REPORT, context=_with_digests(context, content, numbers))
         report = (new / _REPORT).read_bytes()
         write_file(new / _REPORT, report)
         files = {_MODEL: content, _ARRAYS: numbers, _REPORT: report}
@@ -141,6 +147,15 @@ class Destination:
         check_destination(self.target, force=self.force)  # somebody else may have written there
         put_in_place(new, self.target)
         return self.target
+
+
+def _with_digests(context: ReportContext | None, content: bytes, numbers: Any) -> ReportContext:
+    """What a report says beyond the model, with the digests of the files beside it."""
+    from dpadapt.report import ReportContext
+
+    both = zip(SEALED, (content, numbers), strict=True)
+    digests = {name: hashlib.sha256(each).hexdigest() for name, each in both}
+    return replace(context or ReportContext(), digests=digests)
 
 
 @contextlib.contextmanager
@@ -174,9 +189,18 @@ model folder.
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             draft = stack.enter_context(new_folder(target))
+            _set_aside(draft / _ROOM)
         except OSError as error:
-            raise ModelFolderError(f"{target} cannot be written: {error.strerror}.") from None
+            raise ModelWriteError(f"{target} cannot be written: {error.strerror}.") from None
         yield Destination(target, draft, force)
+
+
+def _set_aside(place: Path) -> None:
+    """Take room on the disk for a model of the usual size: one that is full is found out now."""
+    if not hasattr(os, "posix_fallocate"):
+        return
+    with open(place, "wb") as file:
+        os.posix_fallocate(file.fileno(), 0, _ROOM_BYTES)
 
 
 def _remove_if_empty(folder: Path) -> None:
@@ -215,12 +239,18 @@ def load_model(folder: str | os.PathLike[str], *, trusted: Collection[str] = ())
     if not source.is_dir():
         raise ModelFolderError(f"there is no model folder at {source}.")
     _check_listing(source)
-    files = {name: read_file(source / name, most) for name, most in _MOST.items()}
-    sealed = files.pop(_GUARANTEE)
+    sealed, content = (read_file(source / n, _MOST[n]) for n in (_GUARANTEE, _MODEL))
+    check_digest(source / _GUARANTEE, sealed, _MODEL, content)
+    tree = parse_json(source / _MODEL, content)
+    check_length(source / _GUARANTEE, _ARRAYS, most_bytes(tree))
+    arrays = read_file(source / _ARRAYS, _MOST[_ARRAYS])
+    report = read_file(source / _REPORT, _MOST[_REPORT])
+    files = {_MODEL: content, _ARRAYS: arrays, _REPORT: report}
     stated = unseal(source / _GUARANTEE, sealed, files)
     try:
-        model = decode(parse_json(source / _MODEL, files[_MODEL]), files[_ARRAYS], trusted)
+        model = decode(tree, arrays, trusted)
         own = model.guarantee_
+        _check_columns(model)
     except ModelFolderError as error:
         raise ModelFolderError(f"the model in {source} is refused: {error}") from None
     except Exception as error:  # whatever numbers of a wrong kind or shape provoke
@@ -234,6 +264,17 @@ def load_model(folder: str | os.PathLike[str], *, trusted: Collection[str] = ())
     return model
 
 
+def _check_columns(model: Any) -> None:
+    """Refuse a model, or one inside, that says of its columns what no fit says."""
+    for each in (model, getattr(model, "estimator_", None)):
+        facts = vars(each) if hasattr(each, "__dict__") else {}
+        count, names = facts.get("n_features_in_", 1), facts.get("feature_names_in_")
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
+            raise ModelFolderError("its number of columns is no number of columns.")
+        if names is not None and np.shape(names) != (count,):
+            raise ModelFolderError("its columns do not have a name each.")
+
+
 def check_destination(folder: str | os.PathLike[str], *, force: bool) -> Path:
     """Refuse a place where no model folder can be written; before any budget is spent.
 
@@ -245,7 +286,7 @@ def check_destination(folder: str | os.PathLike[str], *, force: bool) -> Path:
     dpadapt.modelfolder.errors.ModelFolderError: / exists and is not a model folder; choose \
 another place for the model.
     """
-    target = Path(folder)
+    target = _named(folder)
     if target.name == "..":
         raise ModelFolderError(f"{target} must end in a name for the model folder.")
     try:
@@ -254,7 +295,7 @@ another place for the model.
         there = False
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "no file can have this name"
-        raise ModelFolderError(f"{target} cannot be written: {reason}.") from None
+        raise ModelWriteError(f"{target} cannot be written: {reason}.") from None
     if there:
         if not (target.is_dir() and _is_ours(target)):
             raise ModelFolderError(
@@ -264,8 +305,16 @@ another place for the model.
             raise ModelExistsError(f"{target} exists; use force=True to replace it.")
     parent = next(place for place in target.absolute().parents if place.exists())
     if not (parent.is_dir() and os.access(parent, os.W_OK)):
-        raise ModelFolderError(f"{target} cannot be written: no permission to write in {parent}.")
+        raise ModelWriteError(f"{target} cannot be written: no permission to write in {parent}.")
     return target
+
+
+def _named(folder: str | os.PathLike[str]) -> Path:
+    """The same place without a detour (``m/../m``), which may lead through what is to be made."""
+    target = Path(folder)
+    if ".." not in target.parent.parts:
+        return target
+    return Path(os.path.realpath(target.parent)) / target.name
 
 
 def _check_listing(folder: Path) -> None:

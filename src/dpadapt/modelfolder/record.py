@@ -16,12 +16,15 @@ from .sealing import sealed_facts
 if TYPE_CHECKING:
     from dpadapt.report import ReportContext
 
-__all__ = ["MOST_BYTES", "Record", "read_record"]
+__all__ = ["MOST_BYTES", "SEALED", "Record", "read_record"]
 
 MOST_BYTES = 2**24
 """Of a ``guarantee.json``, in which the record stands."""
 
-_TOLD = ("title", "public_name", "private_name", "label", "public_rows", "feature_scale")
+SEALED = ("model.json", "arrays.bin")
+"""Files that are the model; a report is written again beside them."""
+
+_TOLD = ("title", "public_name", "private_name", "label", "unit", "public_rows", "feature_scale")
 
 
 @dataclass(frozen=True)
@@ -30,9 +33,11 @@ class Record:
 
     Parameters
     ----------
-    title, public_name, private_name, label : str
+    title, public_name, private_name, label, unit : str
     public_rows : int or None
     feature_scale : tuple of float
+    left_out : tuple of (str, str)
+        Columns that the model does not use, and why.
     evaluation : mapping or None
         Of people held out, as plain values.
     form : mapping of str to str
@@ -41,6 +46,8 @@ class Record:
         Of public labels that are numbers.
     largest_error : float or None
         That counts, from public labels.
+    on_public : mapping or None
+        How far the model and the public model are apart on public rows, as plain values.
 
     Examples
     --------
@@ -53,12 +60,15 @@ class Record:
     public_name: str = ""
     private_name: str = ""
     label: str = ""
+    unit: str = ""
     public_rows: int | None = None
     feature_scale: tuple[float, ...] = ()
+    left_out: tuple[tuple[str, str], ...] = ()
     evaluation: Mapping[str, Any] | None = None
     form: Mapping[str, str] = field(default_factory=dict)
     label_range: tuple[float, float] | None = None
     largest_error: float | None = None
+    on_public: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, context: ReportContext | None, reading: Mapping[str, Any]) -> Record:
@@ -67,12 +77,16 @@ class Record:
             return cls(**reading)
         told = {name: getattr(context, name) for name in _TOLD}
         told["feature_scale"] = tuple(float(each) for each in told["feature_scale"])
-        return cls(**told, evaluation=context.evaluation, **reading)
+        left_out = tuple(context.left_out)
+        evaluation = next(iter(context.evaluations), None)  # of people held out: a fit has no other
+        return cls(**told, left_out=left_out, evaluation=evaluation, **reading)
 
     @property
     def told(self) -> dict[str, Any]:
         """What is known for a report, as arguments of ``ReportContext``."""
-        known = {name: getattr(self, name) for name in (*_TOLD, "evaluation")}
+        known = {name: getattr(self, name) for name in (*_TOLD, "left_out")}
+        if self.evaluation is not None:
+            known["evaluations"] = (self.evaluation,)
         return {name: value for name, value in known.items() if value not in ("", None, ())}
 
     @property
@@ -94,7 +108,8 @@ class Record:
     def from_dict(cls, data: Any) -> Record:
         """Rebuild from :meth:`to_dict`; values of another kind are refused.
 
-        What a stranger wrote is data, no more: an evaluation is checked by who shows it.
+        What a stranger wrote is data, no more: an evaluation is checked by who shows it, and facts
+        about public rows by who uses them.
         """
         given = dict(data)
         kinds = {each.name for each in fields(cls)}
@@ -107,7 +122,9 @@ class Record:
             raise ValueError("label_range")
         if "largest_error" in given:
             given["largest_error"] = _number(given["largest_error"])
-        texts = [given.get(name, "") for name in _TOLD[:4]]
+        given["left_out"] = tuple((name, why) for name, why in given.get("left_out", ()))
+        texts = [given.get(name, "") for name in _TOLD[:5]]
+        texts += [each for pair in given["left_out"] for each in pair]
         form, rows = given.get("form", {}), given.get("public_rows", 0)
         texts += [each for pair in form.items() for each in pair]
         if not all(isinstance(each, str) for each in texts) or type(rows) is not int:
@@ -142,7 +159,7 @@ def read_record(folder: Path) -> tuple[Record, dict[str, str], str]:
     digests, kept = sealed_facts(path, read_file(path, MOST_BYTES))
     try:
         record = Record.from_dict(kept)
-        both = [str(digests[name]) for name in ("model.json", "arrays.bin")]
+        both = [str(digests[name]) for name in SEALED]
     except (ValueError, TypeError, KeyError, AttributeError):
         raise ModelFolderError(f"{path} has a record that no fit has written. {AGAIN}") from None
     return record, digests, hashlib.sha256(" ".join(both).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -15,7 +16,7 @@ from dpadapt.privacy.files.guarantees import read_guarantee
 from .errors import ModelFolderError
 from .files import AGAIN, parse_json
 
-__all__ = ["seal", "sealed_facts", "sealed_names", "unseal"]
+__all__ = ["check_digest", "check_length", "seal", "sealed_facts", "sealed_names", "unseal"]
 
 _FILES, _DIGEST, _RECORD = "files", "digest", "record"
 _BLANK = "0" * 64  # stands for the digest of the file itself while that is computed
@@ -73,14 +74,44 @@ m/guarantee.json was written with: it is damaged, or of another model. Copy the 
 folder again from where it was made, or fit anew.
     """
     data = _unbroken(path, content)
-    digests = _digests(data)
     for name, each in files.items():
-        if digests.get(name) != _sha256(each):
-            raise ModelFolderError(
-                f"{path.parent / name} is not the file that {path} was written with: it is "
-                f"damaged, or of another model. {AGAIN}"
-            )
+        _check(path, _digests(data), name, each)
     return _recomputed(path, data)
+
+
+def check_digest(path: Path, content: bytes, name: str, file: bytes) -> None:
+    """Refuse a file that a ``guarantee.json`` was not written with.
+
+    Examples
+    --------
+    >>> content = seal(Guarantee(), {"model.json": b"{}"})
+    >>> check_digest(Path("guarantee.json"), content, "model.json", b"{}")
+    """
+    _check(path, _digests(_unbroken(path, content)), name, file)
+
+
+def check_length(path: Path, name: str, most: int) -> None:
+    """Refuse a file that is longer than what is in it, before it is read.
+
+    Examples
+    --------
+    >>> check_length(Path("no such folder/guarantee.json"), "arrays.bin", 8)
+    """
+    with contextlib.suppress(OSError):  # told by who reads it
+        if (path.parent / name).lstat().st_size > most:
+            raise _other_file(path, name)
+
+
+def _check(path: Path, digests: dict[str, Any], name: str, file: bytes) -> None:
+    if digests.get(name) != _sha256(file):
+        raise _other_file(path, name)
+
+
+def _other_file(path: Path, name: str) -> ModelFolderError:
+    return ModelFolderError(
+        f"{path.parent / name} is not the file that {path} was written with: it is damaged, or of "
+        f"another model. {AGAIN}"
+    )
 
 
 def sealed_names(path: Path, content: bytes) -> frozenset[str]:
