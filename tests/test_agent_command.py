@@ -77,7 +77,7 @@ def test_the_state_is_required(row):
 
 def test_a_state_that_cannot_be_written(row):
     own = ("--row", row, "--label", "sick", "--epsilon", 1, "--state", "no/such/folder")
-    assert "No such file" in run(*own, code=1).output
+    assert "No such file" in run(*own, code=4).output
 
 
 def test_a_larger_epsilon_is_refused(row):
@@ -154,6 +154,8 @@ ODD = [
     ("me.csv", "a,b\n1,a\x0cb\x1db\n"),
     ("me.csv", 'a,b\n1,"two\nlines, one cell"\n'),
     ("me.csv", 'a,b\n1,"never closed\n'),
+    ("me.csv", "a,b\n1,a lone\rreturn\n"),
+    ("me.csv", 'a,b\r\n1,"of\r\nWindows"\r\n'),
     ("me.json", '{"a": 1, "b": ' + "9" * 5000 + "}"),
 ]
 
@@ -161,6 +163,6 @@ ODD = [
 @pytest.mark.parametrize(("name", "text"), ODD)
 def test_whether_it_answers_does_not_depend_on_a_cell(tmp_path, name, text):
     """A device that dies on a cell tells that cell by its silence."""
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / name).write_bytes(text.encode())
     result = run("--row", tmp_path / name, "--epsilon", 1)
     assert read_reply(result.stdout_bytes, agent=5) in (0, 1)

@@ -33,8 +33,10 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def check(*more, label="y", private="private.csv", code=0, show=("--yes-show",)):
-    files = ("--public", "public.csv", "--private", private)
+def check(
+    *more, label="y", public="public.csv", private="private.csv", code=0, show=("--yes-show",)
+):
+    files = ("--public", public, "--private", private)
     labelled = () if label is None else ("--label", label)
     return run("check", *files, *labelled, *show, *more, code=code)
 
@@ -46,6 +48,18 @@ def test_what_is_fine_is_ready(here):
     assert "land: left out by fit: constant in public rows" in text
     assert "for the owner of the private file alone" in text
     check(label=None)
+
+
+def test_columns_that_name_people_are_asked_about_by_their_names_alone(here):
+    for name in ("public.csv", "private.csv"):
+        table = pd.read_csv(name).rename(columns={"town": "first_name"})
+        table["first_name"] += table.index.map(lambda place: "bcd"[place % 3])
+        table.assign(phone_service=["yes", "no"] * (len(table) // 2)).to_csv(name, index=False)
+    text = check()
+    assert "phone_service: does it" not in text
+    assert "look first_name: does it name people?" in text
+    assert "leave it out: --drop first_name." in text
+    assert "nothing stands in the way" in text
 
 
 def test_everything_that_is_wrong_is_told(here):
@@ -61,19 +75,44 @@ def test_everything_that_is_wrong_is_told(here):
     table.to_csv("private.csv", index=False)
     text = check("--epsilon", 0.001, "--delta", 0.01)
     for words in (
-        "are of class 'NO', and are left out: is it 'no', spelt differently?",
-        "10 private rows are of class 'maybe', and are left out: public rows have no such class",
+        "are of class 'NO', and left out: is it 'no', spelt differently?",
+        "10 private rows are of class 'maybe', and left out: public rows have no such class",
         "10 of 900 private labels are missing (1.1%)",
-        "size: 100 private cells are no numbers, and count as missing: '42 yrs'",
-        "town: 44.4% of the private rows have a level that public rows lack: 'Q'",
+        "size: 100 private cells are no numbers, and counted as missing: '42 yrs'",
+        "town: 44.4% of the private rows have a value that no public row has: 'Q'",
+        "leave the column out: --drop town",
         "income: 56% of the private cells are missing, 0% of the public ones",
+        "leave the column out: --drop income",
         "income: 11.1% of the private rows lie outside the public range",
         "person_id: 300 different ids in 900 private rows, up to 3 rows each",
-        "delta 0.01 is not below 1/900",
+        "delta 0.01 is not below 1/900: one person may be told outright. Give fit --delta 1e-06",
         "That is too few rows for this epsilon",
     ):
         assert words in text, words
     assert "things to see to" in text
+
+
+def test_each_line_that_must_be_done_says_what_to_do(here):
+    public, private = pd.read_csv("public.csv"), people(900, 1)
+    private["size"] += 100 * public["size"].std()
+    private.to_csv("private.csv", index=False)
+    text = check()
+    assert "size: 100.0% of the private rows lie outside the public range" in text
+    assert "Is it in other units? Correct it." in text
+    assert "rows: 100.0% of the private rows are farther from the middle of the public rows" in text
+    assert "(most by size" in text
+    assert "longer than 99" not in text
+
+
+def test_two_columns_of_one_name_are_told(here):
+    rows = pd.read_csv("private.csv").rename(columns={"income": "size"})
+    rows.to_csv("private.csv", index=False)
+    assert "two columns of private.csv are called 'size'" in check(code=1)
+
+
+def test_labels_that_are_lists_are_told(here):
+    people(400, 0).assign(y=[["no"]] * 400).to_parquet("public.parquet")
+    assert "--label y: 400 of its public cells are lists" in check(public="public.parquet", code=1)
 
 
 def test_rows_in_both_files_and_rows_twice(here):
@@ -82,6 +121,16 @@ def test_rows_in_both_files_and_rows_twice(here):
     text = check()
     assert "300 private rows repeat another one" in text
     assert "200 private rows are in the public file as well" in text
+    assert "out of the public file; if rows are alike by chance, go on" in text
+
+
+def test_rows_with_other_labels_are_not_in_both_files(here):
+    twins = people(400, 0).assign(y=lambda t: t["y"].map({"yes": "no", "no": "yes"}))
+    twins = twins.assign(person_id=range(1000, 1400))
+    twins.to_csv("private.csv", index=False)
+    assert "in the public file as well" not in check()
+    twins.drop(columns="y").to_csv("private.csv", index=False)
+    assert "400 private rows are in the public file as well" in check()
 
 
 def test_dates_in_another_hand(here):
@@ -105,7 +154,7 @@ def test_columns_and_number_labels(here):
     table.to_csv("private.csv", index=False)
     text = check("--epsilon", 50, label="income")
     assert "9 private labels are no numbers, such as 'much'" in text
-    assert "private labels lie outside the public range" in text
+    assert "private labels are outside the public range" in text
     assert "promises next to nothing" in text
     table.drop(columns="y").to_csv("private.csv", index=False)
     assert "has no labels" in check()

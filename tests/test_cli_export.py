@@ -14,6 +14,7 @@ from dpadapt.baselines import PublicOnlyRegressor
 from dpadapt.cli.onnx_file import onnx_bytes
 from dpadapt.cli.plain_models import plain_model
 from dpadapt.features import table_features
+from dpadapt.kernels import KernelRegressor
 from dpadapt.mixing import AdaMixClassifier
 from dpadapt.reweighting import ReweightingClassifier, ReweightingRegressor
 
@@ -197,10 +198,10 @@ def test_what_is_not_linear_is_refused(tmp_path, monkeypatch):
     X, y = people(100)
     trees = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).fit(X, y)
     save_model(trees, "auto")
-    assert "AutoRegressor is not linear" in run(
+    assert "coefficients of linear models" in run(
         "export", "--model", "auto", "--out", "m.json", code=1
     )
-    assert "must end in .json or .onnx" in run(
+    assert "must end in .py, .onnx or .json" in run(
         "export", "--model", "auto", "--out", "m.txt", code=2
     )
     assert "sealed" in run("export", "--model", "auto", "--out", "auto/m.json", code=2)
@@ -208,6 +209,12 @@ def test_what_is_not_linear_is_refused(tmp_path, monkeypatch):
     squares = AdaptationPipeline([("features", table_features(X, 2))], PublicOnlyRegressor())
     with pytest.raises(ValueError, match="--degree 1"):
         plain_model(squares.fit(X, y))
+    with pytest.raises(ValueError, match="neither linear nor"):
+        plain_model(
+            KernelRegressor(epsilon=1.0, delta=1e-6).fit(
+                rng.normal(size=(30, 2)), [1.0, 2.0, 3.0] * 10
+            )
+        )
     Z = rng.normal(size=(60, 3)) * 5
     unit = AdaMixClassifier(epsilon=1.0, delta=1e-6).fit(Z, (Z[:, 0] > 0).astype(int))
     with pytest.raises(ValueError, match="changes rows"):

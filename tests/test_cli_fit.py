@@ -114,7 +114,7 @@ def test_without_private_labels_nothing_is_spent(here):
     text = fit(*LINEAR, *account, private="unlabelled.csv")
     assert "without labels" in text
     assert "Nothing is learned from them" in text
-    assert "p: spent 0" in text
+    assert "p, at delta 1e-06: spent 0 of 1, left 1." in text
     assert load_model("model").guarantee_.epsilon == 0
     adapted = ("--estimator", "DiscrepancyRegressor")
     assert "spent 1" in fit(*adapted, *account, private="unlabelled.csv", out="adapted")
@@ -176,7 +176,11 @@ def test_wrong_columns_cost_nothing(here, more, words):
         (("--estimator", "Nope"), "--estimator Nope is not one of: AdaMixClassifier, AdaSSP"),
         (("--estimator", "AutoClassifier"), "does not predict numbers"),
         (("--estimator", "HybridTilt"), "use it in Python"),
-        (("--set", "expert=linear"), "AutoRegressor has no such parameter; it has: experts"),
+        (("--set", "expert=linear"), "no such parameter. Did you mean experts?"),
+        (("--set", "classweight=balanced"), "AutoClassifier (for classes) has: class_weight, cl"),
+        (("--set", "class_weight=balancd"), "must be one of 'balanced'"),
+        (("--set", "class_weight=balanced"), "no such parameter. AutoRegressor (for numbers) has"),
+        (("--task", "regression", "--set", "classes=1"), "AutoRegressor (for numbers) has: exp"),
         (("--set", "experts=forest"), "'forest'"),
         (("--set", "epsilon=3"), "that is --epsilon"),
         (("--set", "experts"), "write it as name=value"),
@@ -349,21 +353,22 @@ def test_a_fit_and_its_evaluation_from_one_file_cost_the_larger(here):
     run("ledger", "create", "--ledger", "b.db", "--dataset", "p", "--epsilon", 1, "--delta", 1e-6)
     account = ("--ledger", "b.db", "--dataset", "p")
     text = fit(*LINEAR, *SEEDED, *account, "--holdout", 0.2, "--holdout-epsilon", 0.5)
-    assert "p: spent 1, left 0" in text
+    assert "p, at delta 1e-06: spent 1 of 1, left 0" in text
     assert "On 600 private rows" in text
-    assert "mean squared" in text
+    assert "mean absolute" in text
     assert text.index("guarantee Replacing") < text.index("On 600") < text.rindex("together")
     assert "(epsilon = 1, " in text[text.rindex("together") :]
     assert text.count("Replacing any one private row") == 1, "one guarantee, told once"
     assert "3,000 rows, with labels; 600 rows are held out" in text
-    (charge,) = Ledger("b.db").charges("p")
+    charge, used = Ledger("b.db").charges("p")
     assert "held out" in charge.label
+    assert "paid by charge 1" in used.label
     found = Evaluation.from_dict(json.loads(Path("model.evaluation.json").read_text()))
     assert found.guarantee.epsilon == pytest.approx(0.5, rel=1e-6)
-    assert found["mse"].verdict == "better"
+    assert found["mae"].verdict == "better"
     assert load_model("model").guarantee_.epsilon == pytest.approx(1.0, rel=1e-6)
     page = Path("model/report.html").read_text(encoding="utf-8")
-    assert f"{found['mse'].model.value:.4g} ({found['mse'].model.low:.4g} to" in page
+    assert f"{found['mae'].model.value:.4g} ({found['mae'].model.low:.4g} to" in page
     assert "--force to replace it" in fit("--holdout", 0.2, out="./model", code=1)
 
 
@@ -398,6 +403,7 @@ def test_any_estimator_and_people_can_be_held_out(here):
     more = ("--unit", "person_id", "--max-rows", 2, "--evaluation-out", "e.json", *SEEDED)
     text = fit("--estimator", "DiscrepancyRegressor", "--holdout", 0.5, *more)
     assert "On 750" in text
+    assert "held out With 750 people at" in text
     assert "replace-unit" in text[text.rindex("together") :]
     assert Path("e.json").exists()
 
@@ -438,7 +444,7 @@ def test_a_charge_is_told_whatever_fails(here, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr("dpadapt.privacy.Session.release", fails)
         assert "The ledger was charged for p" in fit(*LINEAR, *account, code=1)
-    assert "Nothing was charged for p" in fit(*LINEAR, *account, code=1)
+    assert "Nothing was charged for p" in fit(*LINEAR, *account, code=3)
     assert len(Ledger("b.db").charges("p")) == 1
 
 

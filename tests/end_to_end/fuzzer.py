@@ -31,6 +31,8 @@ PRIVATE = ("private.csv", "private.parquet", "rows", "row.json", "row.csv")
 TAKES_PRIVATE = ("--private", "--row")
 LONGEST = 120  # seconds of one case
 UNFORESEEN = "did not foresee"
+USAGE = (2,)
+REFUSED = (1, 3, 4)  # input, budget, storage: each is told in one line
 
 FIT = "--public public.csv --private private.csv --label y --epsilon 1 --delta 1e-6 --out out"
 TEMPLATES = [
@@ -212,6 +214,7 @@ def run_case(number: int, base: Path) -> dict[str, object] | None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         shutil.copytree(base, folder, dirs_exist_ok=True)
+        _adopt(folder / "budget.db")
         files = sorted(path for path in folder.rglob("*") if path.is_file())
         used = [path for path in files if path.relative_to(folder).parts[0] in line]
         for _ in range(draw.choice([0, 1, 1, 2])):
@@ -245,11 +248,11 @@ def _run(line, asked, folder, before, *, secret):
     said = result.output + result.stderr
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         return "".join(traceback.format_exception(result.exception))[-3000:]
-    if result.exit_code not in (0, 1, 2) or "Traceback" in said:
+    if result.exit_code not in (0, *USAGE, *REFUSED) or "Traceback" in said:
         return f"exit code {result.exit_code}: {said}"
     if UNFORESEEN in said:
         return f"unforeseen: {said}"
-    if result.exit_code == 1 and (result.stderr.count("\n"), "Error: " in said) != (1, True):
+    if result.exit_code in REFUSED and (result.stderr.count("\n"), "Error: " in said) != (1, True):
         return f"not one line: {said}"
     if raw := re.search(
         r"JSONDecodeError|RecursionError|Error: (Expecting|Extra data|Invalid)", said
@@ -266,6 +269,13 @@ def _run(line, asked, folder, before, *, secret):
         if written and any(needle in content for needle in NEEDLES):
             return f"a private value is in {path.name}"
     return None
+
+
+def _adopt(ledger: Path) -> None:
+    """Make a copied ledger one that is in use."""
+    from dpadapt.privacy import Ledger
+
+    Ledger(ledger).adopt()
 
 
 def _kept_private(line: list[str]) -> bool:

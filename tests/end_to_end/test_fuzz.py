@@ -48,7 +48,7 @@ fit.open_private = telling
 """
 RAISE = """
 import dpadapt.cli.screens as screens
-def failing(text):
+def failing(text, code):
     raise RuntimeError(text)
 screens._fail = failing
 """

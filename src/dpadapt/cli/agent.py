@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from .lines import split, whole_rows
 from .screens import plain_errors
 from .tables import TableError, require_file
 
@@ -77,7 +76,7 @@ def read_row(path: Path, label: str | None, lines: BinaryIO) -> tuple[list[Any],
         text, kind = lines.readline().decode("utf-8", "replace"), ".json"
     else:
         require_file(path)
-        text, kind = path.read_text(encoding="utf-8", errors="replace"), path.suffix.lower()
+        text, kind = path.read_bytes().decode("utf-8", "replace"), path.suffix.lower()
     row = {".json": _json_row, ".csv": _csv_row}.get(kind, _no_row)(text)
     if row is None:
         raise TableError(
@@ -105,14 +104,7 @@ def _whole(digits: str) -> int | float:
 
 
 def _csv_row(text: str) -> dict[str, Any] | None:
-    limit = csv.field_size_limit(max(len(text), 1))  # no cell is too long
-    try:
-        # not split at characters that end a line elsewhere than in a file
-        table = [row for row in csv.reader(io.StringIO(text, newline="")) if row]
-    except csv.Error:
-        return None
-    finally:
-        csv.field_size_limit(limit)
+    table = [cells for row in whole_rows(text.split("\n"), ",") if (cells := split(row, ","))]
     if len(table) != 2 or len(table[0]) != len(table[1]):
         return None
     return dict(zip(*table, strict=True))

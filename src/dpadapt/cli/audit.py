@@ -26,9 +26,10 @@ from .options import (
     Settings,
     TaskOption,
     Trusted,
+    require_unit_with_rows,
     takes,
 )
-from .outputs import refuse_out
+from .outputs import refuse_out, write_figure
 from .public_table import read_public_table
 from .screens import plain_errors, say, say_note
 from .tables import TableError, read_public, require_file
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
-_LEAST_ROWS = 20
+_LEAST_ROWS, _LEAST_PEOPLE = 20, 4
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,14 @@ class Order:
     id: Ids = None
     date: Dates = None
     groups: Groups = None
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Attack people: the column that says whose row it is, as for fit."),
+    ] = None
+    max_rows: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="<int>", help="Rows of one unit, at most; with --unit."),
+    ] = None
     sep: Separator = None
     decimal: Decimal = None
     encoding: Encoding = None
@@ -93,7 +102,9 @@ def audit(order: Order) -> None:
     no ledger is charged. Half of the public rows play the private table. A replay checks that no
     un-noised value moves by more than its stated sensitivity when one row changes; an attacker who
     sees every release then tells the worst pair apart, run after run, which gives a lower bound on
-    epsilon. Exit code 1 if the guarantee is refuted.
+    epsilon. With --unit, and for a model that was fitted with it, all rows of a person change;
+    where the public file does not say whose a row is, people are made up. Exit code 1 if the
+    guarantee is refuted.
 
     [bold]Examples[/]
 
@@ -101,6 +112,8 @@ def audit(order: Order) -> None:
 
       dpadapt audit --public a.csv --label y --epsilon 1 --delta 1e-6 --estimator \
 ReweightingRegressor
+
+      dpadapt audit --public a.csv --label y --epsilon 1 --delta 1e-6 --unit patient --max-rows 5
 
       dpadapt audit --public a.csv --label y --model model/
 
@@ -117,6 +130,10 @@ ReweightingRegressor
         raise typer.BadParameter(
             "give --public, --label, and --epsilon with --delta or --model; or --library."
         )
+    if order.model is None:
+        require_unit_with_rows(order.unit, order.max_rows)
+    elif order.max_rows is not None:
+        raise typer.BadParameter("--max-rows is that of the model; leave it out with --model.")
     for each in ("audit.json", "audit.png"):
         refuse_out(order.out / each, order.public, model=order.model)
     if order.out.exists() and not order.out.is_dir():
@@ -131,8 +148,7 @@ ReweightingRegressor
     kind = type(target.estimator).__name__
     at = f"epsilon {target.estimator.epsilon:g}, delta {target.estimator.delta:g}"
     say("attacked", f"{kind} at {at}")
-    played = len(target.rows) // 2
-    say("on", f"{played:,} rows of {order.public} that play the private ones; no ledger")
+    say("on", f"{target.counted} of {order.public} that play the private ones; no ledger")
     _say_runs(target, order.runs)
     result = run_attack(target, runs=order.runs, seed=order.seed, told=_say_time)
     if order.model is not None:
@@ -154,7 +170,7 @@ def _check_budget_and_settings(order: Order) -> None:
     _validate.epsilon(order.epsilon, most=_validate.MOST_EPSILON)
     _validate.delta(order.delta)
     budget = {"epsilon": order.epsilon, "delta": order.delta}
-    check_settings(order.estimator, order.set or (), **budget)
+    check_settings(order.estimator, order.set or (), task=order.task, **budget)
 
 
 def _say_runs(target: Target, runs: int) -> None:
@@ -198,7 +214,8 @@ def _target(order: Order, public: Path, label: str, form: Form) -> Target:
 
     if order.model is not None:
         return _target_of_model(order, public, label, form)
-    asked = Asked(order.columns, order.keep, order.drop, order.id, order.date, order.groups)
+    named = (order.columns, order.keep, order.drop, order.id, order.date, order.groups)
+    asked = Asked(*named, order.unit)
     table = read_public_table(public, label, form=form, task=order.task, asked=asked)
     _require_rows(public, len(table.features))
     kind = estimator_class(order.estimator, table.task)
@@ -206,24 +223,65 @@ def _target(order: Order, public: Path, label: str, form: Form) -> Target:
     estimator = make_estimator(kind, order.set or (), **budget)
     if table.groups is not None and not is_auto(estimator):
         raise typer.BadParameter("--groups is for AutoRegressor and AutoClassifier.")
-    return Target(estimator, table.features, table.labels, order.degree, table.dates, table.groups)
+    target = Target(
+        estimator, table.features, table.labels, order.degree, table.dates, table.groups
+    )
+    if order.max_rows is None:
+        return target
+    return _of_people(target, public, table.unit, order.unit, order.max_rows)
+
+
+def _of_people(target: Target, public: Path, whose: Any, unit: str | None, max_rows: int) -> Target:
+    """The same with people in the place of rows: as public rows say, or made up."""
+    import numpy as np
+    import pandas as pd
+
+    if whose is None:
+        people = np.arange(len(target.rows)) // max_rows
+        named = "does not say whose a row is" if unit is None else f"has no column {unit!r}"
+        say_note(
+            f"{public} {named}, so that people are made up: every {max_rows} rows that follow each "
+            "other are one. Where it has such a column, name it: --unit."
+        )
+    else:
+        people = pd.factorize(whose)[0]
+    if (known := int(people.max()) + 1) < _LEAST_PEOPLE:
+        raise TableError(
+            f"{public} has {known} people; an audit needs {_LEAST_PEOPLE}. Give more public rows."
+        )
+    return replace(target, people=people, max_rows=max_rows)
 
 
 def _target_of_model(order: Order, public: Path, label: str, form: Form) -> Target:
     """Rows and estimator of a fit like that of a saved model."""
     from sklearn.base import is_classifier
 
+    from dpadapt.modelfolder import load_model
+    from dpadapt.modelfolder.record import read_record
+
     from .attack import Target
 
+    assert order.model is not None
     features, given = read_public(public, label, form)
     features, given = features[given.notna()], given[given.notna()]
     _require_rows(public, len(features))
-    estimator, names = _saved(order)
+    model = load_model(str(order.model), trusted=order.trust or ())
+    estimator, names = _saved(model)
     wanted = Task.classification if is_classifier(estimator) else Task.regression
     labels, _ = labels_of(given, wanted)
     if lacks := [each for each in names if each not in features.columns]:
         raise TableError(f"{public} lacks the column {lacks[0]!r} that the model has.")
-    return Target(estimator, features[names], labels, order.degree)
+    target = Target(estimator, features[names], labels, order.degree)
+    if model.guarantee_.relation != "replace-unit":
+        if order.unit is not None:
+            raise typer.BadParameter(
+                f"--unit: {order.model} protects rows, because it was fitted without --unit; leave "
+                "it out."
+            )
+        return target
+    unit = order.unit or read_record(order.model)[0].unit or None
+    whose = features[unit] if unit in features.columns else None
+    return _of_people(target, public, whose, unit, int(model.guarantee_.bounds["rows a person"]))
 
 
 def _require_rows(public: Path, rows: int) -> None:
@@ -231,13 +289,10 @@ def _require_rows(public: Path, rows: int) -> None:
         raise TableError(f"{public} has {rows} labelled rows; an audit needs {_LEAST_ROWS}.")
 
 
-def _saved(order: Order) -> tuple[Any, list[str]]:
-    """Estimator of a model folder, not fitted, and the names of its columns."""
+def _saved(model: Any) -> tuple[Any, list[str]]:
+    """Estimator of a saved model, not fitted, and the names of its columns."""
     from sklearn.base import clone
 
-    from dpadapt.modelfolder import load_model
-
-    model = load_model(str(order.model), trusted=order.trust or ())
     estimator = clone(getattr(model, "estimator", model))
     usual = {"noise": "secure", "random_state": None, "ledger": None, "verbose": 0}
     own = estimator.get_params(deep=False)
@@ -282,10 +337,11 @@ def _write(result: AuditResult, out: Path) -> None:
 
     out.mkdir(parents=True, exist_ok=True)
     result.save(out / "audit.json")
-    draw_audit(result).savefig(out / "audit.png", dpi=150)
+    write_figure(draw_audit(result), out / "audit.png", 150)
 
 
 def _say(result: AuditResult) -> None:
+    say("unit", result.unit)
     say("claimed", f"epsilon {result.claimed:.4g} at delta {result.delta:g}")
     say(
         "found",

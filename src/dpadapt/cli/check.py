@@ -123,6 +123,12 @@ def _read(job: Job) -> tuple[Any, Any, list[Any]]:
     private = _texts(job.private, own)
     if not {*map(str, public.columns)} & {*private.columns}:
         raise TableError(no_header(job.private))
+    if len({*private.columns}) < private.shape[1]:
+        twice = private.columns[private.columns.duplicated()][0]
+        raise TableError(
+            f"--private: two columns of {job.private} are called {twice!r}. Give one of them "
+            "another name."
+        )
     if private.empty:
         raise TableError(f"the private file {job.private} has no rows.")
     if own != form:

@@ -32,28 +32,31 @@ class Asked:
 
 @dataclass(frozen=True)
 class Chosen:
-    """The columns of a fit: all of its features, those that are dates, and public groups."""
+    """The columns of a fit: its features, dates among them, groups, and what is left out, why."""
 
     names: tuple[Any, ...]
     dates: tuple[Any, ...] = ()
     groups: Any = None
+    left_out: tuple[tuple[Any, str], ...] = ()
 
 
 def choose_columns(public: pd.DataFrame, asked: Asked, label: str) -> Chosen:
     """Choose columns by what was asked for and by what they are in public rows; tell it."""
     from dpadapt.features import column_roles
+    from dpadapt.features.people import may_name_people
 
     wanted = _listed(public, "--columns", asked.columns, label)
     kept = [*wanted, *_listed(public, "--keep", asked.keep, label)]
     dropped = _listed(public, "--drop", asked.drop, label)
     ids = _listed(public, "--id", asked.id, label)
-    ids += [name for name in public.columns if asked.unit == str(name)]  # need not be there
+    whose = [name for name in public.columns if asked.unit == str(name)]  # need not be there
     dates = _listed(public, "--date", asked.date, label)
     groups = _listed(public, "--groups", None if asked.groups is None else [asked.groups], label)
-    out = {*dropped, *ids, *groups}
+    out = {*dropped, *ids, *whose, *groups}
     told = {
         **dict.fromkeys(groups, "as groups"),
         **dict.fromkeys(ids, "as ids"),
+        **dict.fromkeys(whose, "says whose row it is"),
         **dict.fromkeys(dropped, "as you asked"),
     }
     used = {*wanted, *kept} if wanted else {*public.columns}
@@ -75,15 +78,25 @@ def choose_columns(public: pd.DataFrame, asked: Asked, label: str) -> Chosen:
     if not names:
         raise TableError("no column is left to learn from; name some with --columns.")
     _say("left out", list(told.items()))
-    if whose := [role.name for role in roles if role.kind == "unit" and role.name in found_out]:
+    if units := [role.name for role in roles if role.kind == "unit" and role.name in found_out]:
         say_note(
-            f"if {whose[0]} says whose row it is, people have several rows: `dpadapt fit --unit "
-            f"{whose[0]} --max-rows 5` protects all rows of a person. If it is a number like "
-            f"others, give --keep {whose[0]}."
+            f"if {units[0]} says whose row it is, people have several rows: `dpadapt fit --unit "
+            f"{units[0]} --max-rows 5` protects all rows of a person. If it is a number like "
+            f"others, give --keep {units[0]}."
+        )
+    asked_about = [name for name in names if name not in kept]
+    if personal := [str(name) for name in asked_about if may_name_people(name, public[name])]:
+        listed, more = ",".join(personal), len(personal) > 1
+        do, it, them = ("do", "They are", "them") if more else ("does", "It is", "it")
+        say_note(
+            f"{do} {' and '.join(personal)} name people? {it} used as any other column is: "
+            f"leave {them} out with --drop {listed}, or say --keep {listed}."
         )
     _say("dates", found)
     values = public[groups[0]].astype(str).to_numpy() if groups else None
-    return Chosen(tuple(names), tuple(name for name, _ in found), values)
+    others = {name: "not among --columns" for name in public.columns if name not in used}
+    left_out = {name: why for name, why in (others | told).items() if name not in names}
+    return Chosen(tuple(names), tuple(name for name, _ in found), values, tuple(left_out.items()))
 
 
 def _say(title: str, pairs: list[tuple[Any, str]]) -> None:

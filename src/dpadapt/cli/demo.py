@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from . import screens
+from .outputs import write_figure, write_frame
 from .screens import plain_errors, say
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ def show_demo(out: Path, runs: int) -> None:
         public_rows=len(publics[0].X),
         results=results,
         reference=REFERENCE,
-        evaluation=found.to_dict(),
+        evaluations=[found.to_dict()],
     )
     write_report(model, out / "report.html", context=context)
-    results.to_csv(out / "results.csv", index=False)
-    errors_figure(results, REFERENCE).savefig(out / "demo.png", dpi=_DPI)
-    _preview(publics[0]).draw().savefig(out / "preview.png", dpi=_DPI)
+    write_frame(results, out / "results.csv")
+    write_figure(errors_figure(results, REFERENCE), out / "demo.png", _DPI)
+    write_figure(_preview(publics[0]).draw(), out / "preview.png", _DPI)
     say("wrote", f"{out}: report.html (open it in a browser), results.csv, demo.png, preview.png")
     say(
         "next",

@@ -19,8 +19,8 @@ from .options import (
     require_unit_with_rows,
     takes,
 )
-from .outputs import refuse_out, write_whole
-from .paid import charge_told, say_left
+from .outputs import refuse_out
+from .paid import charge_told, kept_when_stopped, say_left, write_paid
 from .screens import console, plain_errors, say, say_note, told_if_it_can_be
 from .tables import TableError, open_private, read_table
 
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["evaluate", "say_evaluation"]
 
 _FORM = ("sep", "decimal", "encoding")
+_IN_PYTHON = "class_weight='balanced' of AutoClassifier"
+_AS_OPTION = "--class-weight balanced of dpadapt fit"
+_NAME = 20  # columns of a screen for the name of a measure, at least; longer ones are folded
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,9 @@ class Job:
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            help="mse, mae; accuracy, error, log_loss, auc, calibration. May be repeated; by "
-            "default all that the model allows. Fewer are measured more precisely."
+            help="Numbers: mae, mse. Classes: accuracy, error, balanced_accuracy, recall, "
+            "precision (one release for all five), log_loss, auc, calibration. May be repeated; "
+            "by default few. Fewer are measured more precisely."
         ),
     ] = None
     baseline: Annotated[
@@ -66,7 +70,11 @@ class Job:
         float | None, typer.Option(help="An error above counts as this; public.")
     ] = None
     public: Annotated[
-        Path | None, typer.Option(help="Public file: private cells are read as its columns are.")
+        Path | None,
+        typer.Option(
+            help="Public file: private cells are read as its columns are, and it says how far the "
+            "two models are apart."
+        ),
     ] = None
     unit: Annotated[str | None, typer.Option(help="Private column that says whose row it is.")] = (
         None
@@ -78,6 +86,18 @@ class Job:
     decimal: Decimal = None
     encoding: Encoding = None
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95
+    holdout: Annotated[
+        bool,
+        typer.Option(
+            "--holdout", help="On those whom fit --holdout has paid for, if it was cut off."
+        ),
+    ] = False
+    outlook: Annotated[
+        bool,
+        typer.Option(
+            "--outlook", help="Say which differences could be seen, and stop: nothing is spent."
+        ),
+    ] = False
     out: Annotated[Path | None, typer.Option(help="JSON file to write.")] = None
     ledger: Annotated[
         str | None, typer.Option(help="Charge this ledger before anything is released.")
@@ -100,8 +120,10 @@ class Job:
 def evaluate(job: Job) -> None:
     """Measure a model on private rows that it was not trained on, beside the public-only model.
 
-    Error, accuracy, log-loss, AUC and calibration come with noise, and with intervals that hold
-    both the noise and the sample. It costs privacy of the people in the file: once for each run.
+    Before anything is spent, the screen says which difference between the two can be seen with so
+    many rows; --outlook stops there. Errors, accuracy, recall and more come with noise, and with
+    intervals that hold both the noise and the sample. It costs privacy of the people in the file:
+    once for each run.
 
     [bold]Examples[/]
 
@@ -122,21 +144,55 @@ def evaluate(job: Job) -> None:
         refuse_out(job.out, model=job.baseline)
         if not job.out.absolute().parent.is_dir():
             raise TableError(f"--out: there is no folder {job.out.absolute().parent}.")
+    if job.holdout and job.ledger is None:
+        raise typer.BadParameter("--holdout needs --ledger and --dataset, which were charged.")
+    if job.outlook:
+        _foresee(job, *_asked(job)[:2])
+        return
     account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
-    found = _found(job, account)
+    with kept_when_stopped(account):
+        _keep(job, _found(job, account), account)
+
+
+def _keep(job: Job, found: Evaluation, account: Account | None) -> None:
+    """Write an evaluation that was paid for, and show it, whichever fails."""
     charged = "" if job.ledger is None else " The ledger was charged, which stands."
-    with told_if_it_can_be(f"The evaluation is made.{charged}"):
-        say_evaluation(found)  # first: it was paid for, and a file may fail
-        if job.noise is NoiseKind.seeded:
-            say_note("the noise came from a seed: for tests only, do not release these numbers.")
-        say_left(account)
-    if job.out is not None:
-        write_whole(job.out, found.to_json() + "\n")
-        say("wrote", str(job.out))
+    try:
+        if job.out is not None:
+            write_paid(job.out, found.to_json() + "\n")
+    finally:
+        with told_if_it_can_be(f"The evaluation is made.{charged}"):
+            say_evaluation(found)
+            if job.noise is NoiseKind.seeded:
+                seeded = "the noise came from a seed: for tests only, do not release these numbers."
+                say_note(seeded)
+            say_left(account)
+            if job.out is not None:
+                say("wrote", str(job.out))
 
 
 def _found(job: Job, account: Account | None) -> Evaluation:
     from dpadapt.evaluation import evaluate as measure
+
+    given, options, digest = _asked(job)
+    _foresee(job, given, options)
+    (model, private), own = given, account
+    if job.holdout and account is not None:
+        private, own = _held_out(private, model, account), None  # charged already
+    with charge_told(account):
+        found = measure(
+            model,
+            private,
+            **options,
+            ledger=own,
+            noise=job.noise.value,
+            random_state=job.random_state,
+        )
+    return replace(found, model=digest)
+
+
+def _asked(job: Job) -> tuple[tuple[Any, Private], dict[str, Any], str]:
+    """Model and private rows, how they are measured, and the digest of the model."""
     from dpadapt.modelfolder import load_model
     from dpadapt.modelfolder.record import read_record
 
@@ -145,50 +201,94 @@ def _found(job: Job, account: Account | None) -> Evaluation:
     baseline = None if job.baseline is None else load_model(job.baseline, trusted=trusted)
     record, _, digest = read_record(job.model)
     form, schema, bounds = _reading(job, model, record)
-    private = _private(job, model, form)
-    with charge_told(account):
-        found = measure(
-            model,
-            private,
-            epsilon=job.epsilon,
-            delta=job.delta,
-            metrics=job.metric or None,
-            baseline=baseline,
-            **bounds,
-            schema=schema,
-            confidence=job.confidence,
-            ledger=account,
-            noise=job.noise.value,
-            random_state=job.random_state,
-        )
-    return replace(found, model=digest)
+    options = {
+        "epsilon": job.epsilon,
+        "delta": job.delta,
+        "metrics": job.metric or None,
+        "baseline": baseline,
+        "schema": schema,
+        "confidence": job.confidence,
+        **bounds,
+    }
+    return (model, _private(job, model, form)), options, digest
+
+
+def _foresee(job: Job, given: tuple[Any, Private], options: dict[str, Any]) -> None:
+    """Say which differences can be seen, before anything is spent."""
+    from dpadapt.evaluation import outlook
+
+    if job.holdout:
+        return  # fit has said it, for those held out
+    for number, sentence in enumerate(outlook(*given, **options).sentences):
+        say("" if number else "before", sentence)
+
+
+def _held_out(private: Private, model: Any, account: Account) -> Private:
+    """Those whom the fit of a model has held out, if it has paid to measure them."""
+    from dpadapt.privacy.units.parts import paid_part
+
+    say_note("the private file must be that of fit, its rows in the same order.")
+    released = model.guarantee_.events
+    for reserve in account.reserves():
+        if reserve.fit and released[: len(reserve.fit)] == reserve.fit:
+            return paid_part(private, reserve, account)
+    raise TableError(
+        f"--holdout: {account.name} has paid for no evaluation of this model that is not made yet. "
+        "See `dpadapt ledger show`."
+    )
 
 
 def _reading(job: Job, model: Any, record: Record) -> tuple[Form, Any, dict[str, Any]]:
-    """How cells of the private file are written, what they are, and bounds on labels.
+    """How cells of the private file are written, what they are, and what public rows say.
 
     By the public file if it is given, by what the model folder remembers of fit's files otherwise.
     """
-    from sklearn.base import is_classifier
-
     from dpadapt.privacy import Schema
-
-    from .task import Task, error_bounds, labels_of
 
     said = given_form(job.sep, job.decimal, job.encoding)
     if job.public is None:
         names = [*map(str, getattr(model, "feature_names_in_", ())), job.label]
         kept = Form(**{**given_form(*map(record.form.get, _FORM)), **said})
-        return private_form(job.private, names, kept, said), None, _bounds(job, record.bounds)
+        return private_form(job.private, names, kept, said), None, _remembered(job, record)
     form, own = both_forms(job.public, job.private, said)
     table = read_table(job.public, form)
     names = list(getattr(model, "feature_names_in_", table.columns.drop(job.label, "ignore")))
     if missing := [str(name) for name in names if name not in table.columns]:
         raise TableError(f"{job.public} lacks the column(s) {', '.join(missing)} of the model.")
-    known = record.bounds
-    if not (known or is_classifier(model)) and job.label in table.columns:
-        known = error_bounds(labels_of(table[job.label].dropna(), Task.regression)[0])
-    return own, Schema.of(table[names]), _bounds(job, known)
+    return own, Schema.of(table[names]), _of_public(job, model, table, names, record)
+
+
+def _of_public(
+    job: Job, model: Any, table: Any, names: list[str], record: Record
+) -> dict[str, Any]:
+    """Bounds on labels, and public rows with labels, as far as a public file has them."""
+    from sklearn.base import is_classifier
+
+    from .task import Task, error_bounds, labels_of
+
+    if job.label not in table.columns:
+        return _bounds(job, record.bounds)
+    kept = table[table[job.label].notna()]
+    task = Task.classification if is_classifier(model) else Task.regression
+    labels, known = labels_of(kept[job.label], task)[0], record.bounds
+    if not known and task is Task.regression:
+        known = error_bounds(labels)
+    return {**_bounds(job, known), "public": (kept[names], labels)}
+
+
+def _remembered(job: Job, record: Record) -> dict[str, Any]:
+    """Bounds on labels, and what fit's public rows have said, if it is about the same models."""
+    from dpadapt.evaluation import OnPublic
+
+    bounds, known = _bounds(job, record.bounds), record.on_public
+    if known is None or job.baseline is not None or bounds != record.bounds:
+        return bounds
+    try:
+        return {**bounds, "public": OnPublic.from_dict(known)}
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        raise TableError(
+            f"{job.model} has facts about public rows that no fit has written."
+        ) from None
 
 
 def _bounds(job: Job, known: dict[str, Any]) -> dict[str, Any]:
@@ -222,11 +322,13 @@ def say_evaluation(found: Evaluation, cost: str = "") -> None:
         f"On {found.people:,} {found.who} ({100 * found.confidence:g} % intervals; noise included)"
     )
     console().print(_table([_verdict_first(row) for row in found.rows()], title))
+    if classes := found.class_rows():
+        console().print(_table(classes, "How many of each class (noise included)"))
     if bins := found.bin_rows():
         console().print(_table(bins, "Reliability: is a probability what it says?"))
     say("cost", cost) if cost else say("guarantee", found.guarantee.sentence, style="bold green")
     for caveat in (*found.caveats, *found.guarantee.caveats):
-        say_note(caveat)
+        say_note(caveat.replace(_IN_PYTHON, _AS_OPTION))
 
 
 def _table(rows: list[tuple[str, ...]], title: str) -> Table:
@@ -236,11 +338,11 @@ def _table(rows: list[tuple[str, ...]], title: str) -> Table:
 
     head, *body = rows
     table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left")
-    words = max(len(word) for row in body for word in row[0].split())
+    words = max(len(line) for row in body for line in row[0].split("\n"))
     for i, name in enumerate(head):
         first = i == 0  # the only one that may be broken, between words: intervals are read whole
         justify: Any = "left" if first else "right"
-        least = words if first else None
+        least = min(words, _NAME) if first else None
         table.add_column(name, justify=justify, overflow="fold", no_wrap=not first, min_width=least)
     for row in body:
         table.add_row(*map(_two_lines, row))
@@ -250,17 +352,18 @@ def _table(rows: list[tuple[str, ...]], title: str) -> Table:
 def _verdict_first(row: tuple[str, ...]) -> tuple[str, ...]:
     """Cells of a measure with the verdict below its name, so that a line fits a screen."""
     name, *cells = row
-    if len(cells) < 4:
+    if len(cells) < 5:
         return row
-    *cells, verdict = cells
-    return (f"{name} (model: {verdict})" if name else "", *cells)
+    *cells, limit, verdict = cells
+    below = f"\nmodel: {verdict}" * bool(verdict) + f"\nseen from {limit}" * bool(limit)
+    return (name + below if name else "", *cells)
 
 
 def _two_lines(cell: str) -> Any:
     from rich.text import Text
 
-    value, _, ends = cell.partition(" (")
-    text = Text(value)
-    if ends:
-        text.append("\n" + ends.rstrip(")").replace(" to ", " .. "), style="dim")
-    return text
+    name, _, below = cell.partition("\n")
+    value, _, ends = name.partition(" (")
+    if below or not ends.endswith(")") or " to " not in ends:  # no interval
+        return Text(name).append("\n" * bool(below) + below, style="dim")
+    return Text(value).append("\n" + ends.rstrip(")").replace(" to ", " .. "), style="dim")

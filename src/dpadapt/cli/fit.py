@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .both_files import both_forms
+from .class_options import ClassWeight, say_rare_classes, weighted
 from .columns import Asked
 from .formats import Form, given_form
-from .holdout import HoldOut
+from .holdout import HoldOut, as_options, rehearsal
 from .options import (
     Columns,
     Dates,
@@ -33,8 +35,9 @@ from .options import (
     takes,
 )
 from .outputs import refuse_out
-from .paid import charge_told, saved, say_left, shown_in_report
+from .paid import charge_told, kept_when_stopped, saved, say_left, shown_in_report
 from .public_table import PublicTable, read_public_table
+from .samples import extra_columns, people_of, reads_labels, say_samples
 from .screens import console, plain_errors, say, say_aside, say_note, told_if_it_can_be
 from .tables import TableError, no_header, open_private, require_file
 from .task import Task, error_bounds
@@ -45,8 +48,6 @@ if TYPE_CHECKING:
     from dpadapt.privacy.ledger.ledger import Account
 
 __all__ = ["Job", "fit"]
-
-_INDEX = "__index_level_"  # columns in which pandas keeps its row numbers
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Job:
     task: TaskOption = Task.auto
     estimator: EstimatorName = None
     set: Settings = None
+    class_weight: ClassWeight = None
     columns: Columns = None
     keep: Kept = None
     drop: Dropped = None
@@ -162,17 +164,21 @@ def fit(job: Job) -> None:
         require_file(job.private, "--private")
     hold = _hold(job)
     from dpadapt.modelfolder import open_destination  # not before: it takes its time
+    from dpadapt.privacy import Ledger
 
     from .settings import check_settings
 
-    check_settings(job.estimator, job.set or (), epsilon=job.epsilon, delta=job.delta)
+    budget = {"epsilon": job.epsilon, "delta": job.delta}
+    check_settings(job.estimator, job.set or (), task=job.task, **budget)
     _refuse_existing(job)
     # whatever can be refused is refused before any budget is spent
-    with open_destination(job.out, force=job.force) as place:
-        done = _fitted(job, said, place, hold)
-    _tell(job, done)
-    if hold is not None:
-        _measure(job, done, hold)
+    account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
+    with kept_when_stopped(account):
+        with open_destination(job.out, force=job.force) as place:
+            done = _fitted(job, said, place, hold, account)
+        _tell(job, done)
+        if hold is not None:
+            _measure(job, done, hold)
 
 
 def _refuse_existing(job: Job) -> None:
@@ -194,12 +200,18 @@ def _hold(job: Job) -> HoldOut | None:
 
 def _tell(job: Job, done: Fitted) -> None:
     """Say what was fitted."""
+    from dpadapt._story import labels_told
+
     from .outcomes import say_outcome
 
     model, account = done.model, done.account
     charged = "" if job.ledger is None else " The ledger was charged, which stands."
     with told_if_it_can_be(f"The model is in {job.out}.{charged}"):
         say_outcome(model)
+        told = getattr(getattr(model, "estimator_", model), "explain_", ())
+        if done.private.labelled and reads_labels(model) and not told:
+            say("labels", labels_told(model.guarantee_))
+        say_rare_classes(getattr(getattr(model, "estimator_", model), "class_errors_", None))
         say("guarantee", model.guarantee_.sentence, style="bold green")
         if job.noise is NoiseKind.seeded:
             say_note("the noise came from a seed: for tests only, do not release this model.")
@@ -218,7 +230,7 @@ def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
         done.test,
         done.account,
         schema=Schema.of(done.public.features),
-        **{name: value for name, value in reading.items() if name != "form"},
+        **as_options(reading),
         noise=job.noise.value,
         random_state=None if job.random_state is None else job.random_state + 1,
     )
@@ -227,12 +239,17 @@ def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
         say_note("the report in the model folder could not be written again: it lacks this.")
 
 
-def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | None) -> Fitted:
+def _fitted(
+    job: Job,
+    said: dict[str, str],
+    place: Destination,
+    hold: HoldOut | None,
+    account: Account | None,
+) -> Fitted:
     """Return the model, fitted and saved."""
     from dpadapt._cautions import budget_cautions, size_cautions
-    from dpadapt.privacy import Ledger
+    from dpadapt.rare.errors import keep_class_errors
 
-    account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
     form, own_form = both_forms(job.public, job.private, said, job.private_encoding)
     asked = Asked(job.columns, job.keep, job.drop, job.id, job.date, job.groups, job.unit)
     public = read_public_table(job.public, job.label, form=form, task=job.task, asked=asked)
@@ -242,14 +259,14 @@ def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | 
         train, test = hold.parts(private, account)
         own = None  # the parts charge it, for both
     model = _model(job, public, private, own)
-    reads = getattr(getattr(model, "estimator", model), "_reads_labels", True)
-    _say_samples(job, public, private, test, reads_labels=reads)
+    say_samples(job, public, private, test, reads_labels=reads_labels(model))
     for text in budget_cautions(job.epsilon, job.delta, train.n_rows):
         say_note(text)
-    for text in size_cautions(job.epsilon, job.delta, _people(train)):
+    for text in size_cautions(job.epsilon, job.delta, people_of(train)):
         say_note(text)
     if hold is not None and test is not None:
-        for text in size_cautions(hold.epsilon, job.delta, _people(test), held_out=True):
+        hold.foresee(test, public, who="private rows" if job.unit is None else "people")
+        for text in size_cautions(hold.epsilon, job.delta, people_of(test), held_out=True):
             say_note(text)
     if console(stderr=True).is_terminal:
         say_aside(" fitting public rows first, which costs no privacy; this may take a minute ...")
@@ -257,35 +274,40 @@ def _fitted(job: Job, said: dict[str, str], place: Destination, hold: HoldOut | 
     with charge_told(account), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # told later, in other words
         model.fit(public.features, public.labels, private=train, **groups)
-        context = _context(job, public, model)
-        reading = _reading(public, own_form)
+        with suppress(Exception):  # the model was paid for, and is worth more than a table
+            keep_class_errors(model, public.features, public.labels)
+        context = _context(job, public, private, model)
+        reading = _reading(public, own_form, model)
         digest = saved(place, model, account, reading, **context)
     return Fitted(model, public, private, test, account, context, reading, digest)
 
 
-def _reading(public: PublicTable, private: Form) -> dict[str, Any]:
-    """How private files are read, and bounds on labels: for whoever measures the model."""
+def _reading(public: PublicTable, private: Form, model: Any) -> dict[str, Any]:
+    """How private files are read, bounds, what public rows say: for whoever measures the model."""
     bounds = error_bounds(public.labels) if public.task is Task.regression else {}
-    return {"form": asdict(private), **bounds}
+    return {"form": asdict(private), **bounds, **rehearsal(model, public, bounds)}
 
 
-def _people(private: Private) -> int:
-    """How many are protected: rows, or people where they have several."""
-    return private.n_people or private.n_rows
-
-
-def _context(job: Job, public: PublicTable, model: Any) -> dict[str, Any]:
+def _context(job: Job, public: PublicTable, private: Private, model: Any) -> dict[str, Any]:
     """What the report says beyond the model."""
+    import numpy as np
+
+    left_out = [(str(name), why) for name, why in public.unused]
+    if extra := extra_columns(job, public, private):
+        left_out.append((f"{extra} private columns", "public rows lack them; not named here"))
     context: dict[str, Any] = {
         "title": f"Privacy report: a model of {job.label}",
         "public_name": job.public.name,
         "private_name": job.private.name,
         "label": job.label,
         "public_rows": len(public.features),
+        "unit": job.unit or "",
+        "left_out": tuple(left_out),
     }
     if hasattr(model, "transformer_"):
         spread = model.transformer_.transform(public.features).std(axis=0)
-        context["feature_scale"] = tuple(spread)
+        if np.isfinite(spread).all():
+            context["feature_scale"] = tuple(spread)
     return context
 
 
@@ -337,29 +359,5 @@ def _model(job: Job, public: PublicTable, private: Private, account: Any) -> Any
             f"{kind.__name__} needs private labels, and {job.private} has no column "
             f"{job.label!r}. Without labels there is --estimator DiscrepancyRegressor."
         )
+    estimator = weighted(estimator, job.class_weight, public.task, public.labels)
     return table_model(public.features, estimator, degree=job.degree, dates=public.dates)
-
-
-def _say_samples(
-    job: Job, public: PublicTable, private: Private, test: Private | None, *, reads_labels: bool
-) -> None:
-    rows, columns = public.features.shape
-    say("public", f"{job.public}: {rows:,} rows, {columns} columns, labelled")
-    labelled = "with" if private.labelled else "without"
-    people = "rows" if job.unit is None else "people"
-    size = f"{private.n_people:,} {people}"
-    if job.unit is not None:
-        size += f" (up to {job.max_rows} rows of each count)"
-    held = "" if test is None else f"; {test.n_people:,} {people} are held out to measure the model"
-    say("private", f"{job.private}: {size}, {labelled} labels{held}")
-    say("task", f"{public.task.value} of {job.label}")
-    if private.labelled and not reads_labels:
-        say_note(f"this method does not use the private labels in column {job.label!r}.")
-    known = {job.label, *public.features.columns}
-    extra = [
-        each
-        for each in private.columns or ()
-        if each not in known and each not in public.unused and not each.startswith(_INDEX)
-    ]
-    if extra:  # counted, not named: of a damaged file, cells of a row may pass for names
-        say_note(f"not used, because the public file lacks them: {len(extra)} private column(s).")

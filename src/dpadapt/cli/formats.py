@@ -6,13 +6,14 @@ Of a private file only the first line is looked at, which holds names and is pub
 from __future__ import annotations
 
 import codecs
-import csv
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 import typer
+
+from .lines import split
 
 __all__ = [
     "Form",
@@ -143,7 +144,7 @@ def other_encoding(content: bytes, encoding: str) -> str:
 
 def _agreement(lines: list[str], sep: str) -> tuple[float, int]:
     """How many lines are as wide as the first, and how wide; 0 for one column."""
-    widths = [len(_split(line, sep)) for line in lines]
+    widths = [len(split(line, sep)) for line in lines]
     if not widths or widths[0] < 2:
         return 0.0, 0
     return sum(width == widths[0] for width in widths) / len(widths), widths[0]
@@ -152,7 +153,7 @@ def _agreement(lines: list[str], sep: str) -> tuple[float, int]:
 def _decimal(lines: list[str], sep: str) -> str:
     if sep == ",":
         return "."
-    cells = [cell.strip() for line in lines[1:] for cell in _split(line, sep)]
+    cells = [cell.strip() for line in lines[1:] for cell in split(line, sep)]
     commas = sum(_COMMA_NUMBER.fullmatch(cell) is not None for cell in cells)
     points = sum(_POINT_NUMBER.fullmatch(cell) is not None for cell in cells)
     return "," if commas > points else "."
@@ -173,7 +174,7 @@ def private_header(first: bytes, columns: Collection[str], form: Form) -> tuple[
 
     def known(encoding: str) -> int:
         line = lines[encoding]
-        return max(len({*_split(line, sep)} & {*columns}) for sep in (form.sep, *_SEPARATORS))
+        return max(len({*split(line, sep)} & {*columns}) for sep in (form.sep, *_SEPARATORS))
 
     best = max(order, key=known)
     return lines[best], best
@@ -188,11 +189,4 @@ def private_separator(header: str, columns: Collection[str], form: Form) -> str:
     ';'
     """
     order = (form.sep, *(each for each in _SEPARATORS if each != form.sep))
-    return max(order, key=lambda each: len({*_split(header, each)} & {*columns}))
-
-
-def _split(line: str, sep: str) -> list[str]:
-    try:
-        return next(csv.reader([line.rstrip("\r\n")], delimiter=sep), [])
-    except csv.Error:
-        return []
+    return max(order, key=lambda each: len({*split(header, each)} & {*columns}))

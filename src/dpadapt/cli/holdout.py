@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .evaluate import say_evaluation
-from .outputs import refuse_out, write_whole
-from .paid import charge_told
-from .screens import say
+from .outputs import refuse_out
+from .paid import charge_told, write_paid
+from .screens import say, told_if_it_can_be
 from .tables import TableError
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from dpadapt.privacy import Guarantee, Private
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = ["HoldOut"]
+    from .public_table import PublicTable
+
+__all__ = ["HoldOut", "as_options", "rehearsal"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,23 @@ class HoldOut:
         )
         return train, test
 
+    def foresee(self, test: Private, public: PublicTable, *, who: str = "private rows") -> None:
+        """Say which difference can be seen on those held out, whatever the two models will be."""
+        from dpadapt.evaluation import outlook_of
+
+        from .task import Task, error_bounds
+
+        numbers = public.task is Task.regression
+        told = outlook_of(
+            test.n_people,
+            None if numbers else sorted(set(public.labels)),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            **(error_bounds(public.labels) if numbers else {}),
+        )
+        for number, sentence in enumerate(replace(told, who=who).sentences):
+            say("" if number else "held out", sentence)
+
     def evaluated(
         self, model: Any, digest: str, test: Any, account: Account | None, **options: Any
     ) -> Evaluation:
@@ -92,7 +111,14 @@ class HoldOut:
         return replace(found, model=digest)
 
     def tell(self, found: Evaluation, private: Private, fitted: Guarantee) -> None:
-        """Show an evaluation and what it has cost together with the fit; write it."""
+        """Write an evaluation; show it, and what it has cost together with the fit."""
+        try:
+            write_paid(self.out, found.to_json() + "\n")
+        finally:
+            with told_if_it_can_be(f"The evaluation is in {self.out}."):
+                self._show(found, private, fitted)
+
+    def _show(self, found: Evaluation, private: Private, fitted: Guarantee) -> None:
         own, both = found.guarantee, private.spent(self.delta)
         say_evaluation(
             found, f"epsilon {own.epsilon:.4g} at delta {own.delta:g}, of those held out"
@@ -103,5 +129,29 @@ class HoldOut:
             say("together", f"{told} ({facts}).")
         else:
             say("together", both.sentence, style="bold green")
-        write_whole(self.out, found.to_json() + "\n")
         say("wrote", f"{self.out}; the report in the model folder shows it, too")
+
+
+def rehearsal(model: Any, public: PublicTable, bounds: dict[str, Any]) -> dict[str, Any]:
+    """How far a model and its public model are apart on public rows, for a model folder."""
+    from dpadapt.evaluation import public_facts
+
+    if not hasattr(model, "predict"):
+        return {}
+    known = public_facts(model, public.features, public.labels, **bounds)
+    return {"on_public": known.to_dict()}
+
+
+def as_options(reading: dict[str, Any]) -> dict[str, Any]:
+    """What a fit knows of public labels and rows, as arguments of ``evaluate``.
+
+    Examples
+    --------
+    >>> as_options({"form": {}, "largest_error": 2.0})
+    {'largest_error': 2.0}
+    """
+    from dpadapt.evaluation import OnPublic
+
+    options = {name: value for name, value in reading.items() if name not in ("form", "on_public")}
+    known = reading.get("on_public")
+    return options if known is None else {**options, "public": OnPublic.from_dict(known)}

@@ -1,4 +1,4 @@
-"""``dpadapt ledger``: budgets of data sets, created, shown, exported, checked and adopted."""
+"""``dpadapt ledger``: budgets of data sets, created, shown, exported, checked, copied, adopted."""
 
 from __future__ import annotations
 
@@ -111,7 +111,27 @@ def adopt(ledger: LedgerPath) -> None:
     _say_checked(_open(ledger).adopt())
 
 
-COMMANDS = (create, show, export, check, adopt)
+@plain_errors()
+def backup(
+    ledger: LedgerPath,
+    out: Annotated[Path, typer.Option(help="File for the copy; must not exist.")],
+) -> None:
+    """Copy a SQLite ledger to a file, also while others charge; the copy is checked.
+
+    The copy is not in use. Put into the place of a ledger that is lost, it needs adopt, and lacks
+    what was charged after it was made.
+
+    [bold]Example[/]
+
+      dpadapt ledger backup --ledger budget.db --out budget-2026-01-31.db
+    """
+    opened = _open(ledger)
+    _say_checked(opened.check())
+    opened.backup(out)
+    say("wrote", f"{out}: a copy of {ledger}, not in use before `dpadapt ledger adopt`.")
+
+
+COMMANDS = (create, show, export, check, backup, adopt)
 """In the order in which ``dpadapt ledger --help`` lists them."""
 
 

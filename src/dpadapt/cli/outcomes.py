@@ -19,6 +19,7 @@ def say_outcome(model: Any) -> None:
     if hasattr(fitted, "explain_"):
         for number, sentence in enumerate(fitted.explain_):
             say("" if number else "model", sentence)
+        say("result", fitted._story().result, style="bold")
         return
     if hasattr(fitted, "weights_") and hasattr(fitted, "adapted_"):
         _say_weights(fitted)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-__all__ = ["refuse_out", "write_whole"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["refuse_out", "write_figure", "write_frame", "write_whole"]
 
 _SQLITE = b"SQLite format 3\0"  # how every such file begins
 
@@ -43,7 +47,7 @@ def refuse_out(
     typer.BadParameter: --out old.csv is what is read; choose another file.
     """
     for each in inputs:
-        files = [] if each is None else [each, *(each.glob("*.parquet") if each.is_dir() else ())]
+        files = [] if each is None else [each, *(each.rglob("*.parquet") if each.is_dir() else ())]
         if any(_same(out, file) for file in files):
             raise typer.BadParameter(f"{option} {out} is what is read; choose another file.")
     if model is not None and Path(os.path.realpath(out)).is_relative_to(os.path.realpath(model)):
@@ -75,15 +79,28 @@ def _refuse_database(out: Path, ledger: str | None, option: str) -> None:
             )
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file under another name, then rename it: it is there whole, or as before."""
-    from dpadapt.privacy.files.whole_files import draft_of, sync, turn
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file under another name, then rename it: it is there whole, or as before."""
+    from dpadapt.privacy.files.whole_files import whole_file
 
-    real = Path(os.path.realpath(path))
-    if real.exists() and not real.is_file():  # a terminal, a pipe: nothing to replace
-        real.write_text(text, encoding="utf-8")
-        return
-    with turn(real.parent), draft_of(real, 0o666) as draft:
-        draft.write_text(text, encoding="utf-8")
-        os.replace(draft, real)
-        sync(real.parent)
+    with whole_file(path) as draft:
+        draft.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_frame(table: pd.DataFrame, path: Path) -> None:
+    """Write a table as CSV or, by the ending of the name, Parquet; whole or not at all."""
+    from dpadapt.privacy.files.whole_files import whole_file
+
+    with whole_file(path) as draft:
+        if path.suffix.lower() == ".csv":
+            table.to_csv(draft, index=False)
+        else:
+            table.to_parquet(draft, index=False)
+
+
+def write_figure(figure: Any, path: Path, dpi: int) -> None:
+    """Write a picture, whole or not at all."""
+    from dpadapt.privacy.files.whole_files import whole_file
+
+    with whole_file(path) as draft:
+        figure.savefig(draft, format=path.suffix.lstrip("."), dpi=dpi)

@@ -13,7 +13,7 @@ from dpadapt.pipeline import AdaptationPipeline
 
 from .tables import TableError
 
-__all__ = ["PlainModel", "plain_model"]
+__all__ = ["PlainModel", "plain_model", "told_features"]
 
 _FORMAT = "dpadapt linear model 1"
 
@@ -72,10 +72,10 @@ def plain_model(model: Any) -> PlainModel:
     fitted = getattr(model, "estimator_", model)
     if not isinstance(fitted, (LinearClassifier, LinearRegressor)):
         raise TableError(
-            f"this {type(fitted).__name__} is not linear (trees, curves or cut columns are in "
-            "it), and cannot be written as coefficients. Serve it with dpadapt predict or "
-            "dpadapt.load_model, which need no private row; or fit with --estimator "
-            "ReweightingRegressor or ReweightingClassifier, which costs privacy again."
+            f"this {type(fitted).__name__} is neither linear nor one of AutoRegressor and "
+            "AutoClassifier, and cannot be written. Serve it with dpadapt predict or "
+            "dpadapt.load_model, which need no private row; or fit with another --estimator, "
+            "which costs privacy again."
         )
     weights = np.atleast_2d(np.asarray(fitted.coef_, dtype=np.float64))
     constants = np.ravel(np.asarray(fitted.intercept_, dtype=np.float64))
@@ -88,7 +88,7 @@ def plain_model(model: Any) -> PlainModel:
         if len(weights) == 1:  # the score of the second class, beside which the first has 0
             weights = np.vstack([np.zeros_like(weights), weights])
             constants = np.append(0.0, constants)
-    features = _features(model, weights.shape[1])
+    features = told_features(model, weights.shape[1])
     return PlainModel(features, weights, constants, classes, model.guarantee_.to_dict())
 
 
@@ -110,12 +110,24 @@ def _check_linear(fitted: Any, weights: Any, constants: Any) -> None:
         )
 
 
-def _features(model: Any, count: int) -> list[dict[str, Any]]:
-    if not isinstance(model, AdaptationPipeline):
+def told_features(model: Any, count: int) -> list[dict[str, Any]]:
+    """Name of each feature of a fitted model, and how it comes from a column.
+
+    Examples
+    --------
+    >>> from dpadapt.baselines import PublicOnlyRegressor
+    >>> model = PublicOnlyRegressor().fit([[0.0], [1.0], [2.0]] * 9, [1.0, 3.0, 5.0] * 9)
+    >>> told_features(model, 1)
+    [{'name': 'x0', 'column': 'x0', 'kind': 'number'}]
+    """
+    own = getattr(getattr(model, "public_model_", None), "reader", None)
+    if not isinstance(model, AdaptationPipeline) and getattr(own, "transformer", None) is None:
         names = getattr(model, "feature_names_in_", [f"x{i}" for i in range(count)])
         return [{"name": str(name), "column": str(name), "kind": "number"} for name in names]
     try:
-        ((_, table),) = model.transformer_.steps
+        table = own.transformer if own else None
+        if table is None:
+            ((_, table),) = model.transformer_.steps
         parts = {name: (made, columns) for name, made, columns in table.transformers_}
         told = [each for name in _PARTS for each in _told(name, *parts[name])]
     except (AttributeError, KeyError, ValueError, TypeError):

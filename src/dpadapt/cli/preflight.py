@@ -14,16 +14,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dpadapt._cautions import good_delta
+from dpadapt.features.people import may_name_people
+
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Finding", "Pair", "findings"]
 
+_MORE = "take more rows or a larger epsilon, or expect the public model and no more"
+_NO_CLASS = (
+    "public rows have no such class. Add public rows of it, or call it by the name of another."
+)
 _SHOWN = 4  # cells of a column that are shown
 _MANY_MISSING, _DIFFERENT = 0.2, 0.1
 _SOME = 0.01  # share of the rows below which a finding is left out
 _SMALL = 0.25  # standard error of one noisy mean, in spreads of the label
 _QUANTILE = 0.99
+_FARTHEST = 3  # columns by which rows are far, that are named
 
 
 class Finding(NamedTuple):
@@ -100,8 +108,9 @@ def _label(pair: Pair) -> Iterator[Finding]:
     ours, theirs = pair.public[pair.label], pair.private[pair.label]
     gone = int(theirs.isna().sum())
     if gone:
-        text = f"{gone:,} of {len(theirs):,} private labels are missing ({gone / len(theirs):.1%})."
-        yield Finding(True, "label", text)
+        part = f"{gone:,} of {len(theirs):,} private labels are missing ({gone / len(theirs):.1%})"
+        text = f"{part}: these rows count in nothing, in fit and in evaluate."
+        yield Finding(False, "label", text)
     if not pair.classes:
         yield from _number_label(_floats(ours), theirs)
         return
@@ -111,20 +120,28 @@ def _label(pair: Pair) -> Iterator[Finding]:
     folded = {each.casefold(): each for each in known}
     for name, count in strange.head(_SHOWN).items():
         twin = folded.get(str(name).casefold())
-        cure = f"is it {twin!r}, spelt differently?" if twin else "public rows have no such class."
-        text = f"{count:,} private rows are of class {name!r}, and are left out: {cure}"
+        cure = f"is it {twin!r}, spelt differently?" if twin else _NO_CLASS
+        text = f"{_are(count, 'row')} of class {name!r}, and left out: {cure}"
         yield Finding(True, "label", text)
 
 
 def _number_label(ours: Any, theirs: pd.Series) -> Iterator[Finding]:
     numbers = _floats(theirs)
+    numbers = numbers.where(np.isfinite(numbers))
     wrong = theirs[numbers.isna() & theirs.notna()]
     if len(wrong):
-        text = f"{len(wrong):,} private labels are no numbers, such as {_some(wrong.unique())}."
+        text = (
+            f"{_are(len(wrong), 'label')} no numbers, such as {_some(wrong.unique())}: these "
+            "rows count in nothing. Correct them in the file."
+        )
         yield Finding(True, "label", text)
     outside = int(((numbers < ours.min()) | (numbers > ours.max())).sum())
     if outside:
-        text = f"{outside:,} private labels lie outside the public range, and are cut."
+        text = (
+            f"{_are(outside, 'label')} outside the public range ({ours.min():g} to "
+            f"{ours.max():g}), and cut to it. Are they in other units? If not, public rows "
+            "with such labels would help."
+        )
         yield Finding(outside > _SOME * len(theirs), "label", text)
 
 
@@ -133,6 +150,12 @@ def _roles(pair: Pair, roles: Any) -> Iterator[Finding]:
     for why in dict.fromkeys(role.why for role in useless):
         names = [str(role.name) for role in useless if role.why == why]
         yield Finding(False, ", ".join(names), f"left out by fit: {why}.")
+    used = [str(role.name) for role in roles if role.useful and role.name in pair.features]
+    for name in used:
+        if not may_name_people(name, pair.public[name]):
+            continue
+        text = f"does it name people? fit uses it as any other column; leave it out: --drop {name}."
+        yield Finding(False, name, text)
 
 
 def _types(pair: Pair) -> Iterator[Finding]:
@@ -143,8 +166,8 @@ def _types(pair: Pair) -> Iterator[Finding]:
         wrong = cells[_floats(cells).isna() & cells.notna()]
         if len(wrong):
             text = (
-                f"{len(wrong):,} private cells are no numbers, and count as missing: "
-                f"{_some(wrong.unique())}."
+                f"{_are(len(wrong), 'cell')} no numbers, and counted as missing: "
+                f"{_some(wrong.unique())}. Correct them in the file, or --drop {name}."
             )
             yield Finding(True, name, text)
 
@@ -159,8 +182,8 @@ def _dates(pair: Pair) -> Iterator[Finding]:
         wrong = not_dates(pair.private[name], how)
         if wrong:
             text = (
-                f"{len(wrong):,} private cells are no dates as public rows write them ({how}), and "
-                f"count as missing: {_some(dict.fromkeys(wrong))}."
+                f"{_are(len(wrong), 'cell')} no dates as public rows write them ({how}), and "
+                f"counted as missing: {_some(dict.fromkeys(wrong))}. Write them in the same way."
             )
             yield Finding(True, name, text)
 
@@ -177,8 +200,10 @@ def _levels(pair: Pair, roles: Any) -> Iterator[Finding]:
         share = len(unseen) / max(len(pair.private), 1)
         if share > _SOME:
             text = (
-                f"{share:.1%} of the private rows have a level that public rows lack: "
-                f"{_some(unseen.value_counts().index)}. They count as rare ones."
+                f"{share:.1%} of the private rows have a value that no public row has: "
+                f"{_some(unseen.value_counts().index)}. The model cannot tell such values apart. "
+                f"If one is spelt differently, correct it; else leave the column out: --drop "
+                f"{name}."
             )
             yield Finding(share > rare + _DIFFERENT, name, text)
 
@@ -187,7 +212,10 @@ def _missing(pair: Pair) -> Iterator[Finding]:
     for name in pair.features:
         ours, theirs = (float(each[name].isna().mean()) for each in (pair.public, pair.private))
         if theirs > max(_MANY_MISSING, ours + _DIFFERENT):
-            text = f"{theirs:.0%} of the private cells are missing, {ours:.0%} of the public ones."
+            text = (
+                f"{theirs:.0%} of the private cells are missing, {ours:.0%} of the public ones. "
+                f"Fill them in where you can, or leave the column out: --drop {name}."
+            )
             yield Finding(theirs > ours + 0.5, name, text)
 
 
@@ -202,7 +230,9 @@ def _bounds(pair: Pair, roles: Any) -> Iterator[Finding]:
         if outside > _SOME:
             text = (
                 f"{outside:.1%} of the private rows lie outside the public range "
-                f"({low:g} to {high:g}). Public rows cannot say what happens there."
+                f"({low:g} to {high:g}). Public rows cannot say what happens there. Is it in other "
+                "units? Correct it. Does it only say which file a row is from, as a date does? "
+                f"--drop {name}."
             )
             yield Finding(outside > 0.5, name, text)
     if not names:
@@ -214,7 +244,15 @@ def _bounds(pair: Pair, roles: Any) -> Iterator[Finding]:
     ]
     longer = float((lengths[1] > lengths[0].quantile(_QUANTILE)).mean())
     if longer > 2 * (1 - _QUANTILE):
-        text = f"{longer:.1%} are longer than 99 % of the public rows: they are shortened."
+        parts = (((theirs - ours.mean()) / spread).fillna(0) ** 2).mean()
+        most = [str(name) for name in parts.sort_values(ascending=False).index[:_FARTHEST]]
+        text = (
+            f"{longer:.1%} of the private rows are farther from the middle of the public rows, all "
+            f"numbers together, than 99 % of these are (most by {', '.join(most)}). Public rows "
+            "say little about such people, and methods that bound the length of a row pull theirs "
+            "in. Add public rows that are like them, or --drop columns that differ only because "
+            "the files do."
+        )
         yield Finding(longer > 0.2, "rows", text)
 
 
@@ -242,24 +280,35 @@ def _people(pair: Pair, roles: Any) -> Iterator[Finding]:
         return
     usual, twice = (each[same].duplicated() for each in (pair.public, pair.private))
     if twice.mean() > usual.mean() + _DIFFERENT:
-        text = f"{twice.sum():,} private rows repeat another one. Are people in it several times?"
+        text = (
+            f"{twice.sum():,} private rows repeat another one. If people are in it several times, "
+            "fit with --unit (who it is) and --max-rows; if rows are alike by chance, go on."
+        )
         yield Finding(True, "rows", text)
-    rows = [each[same].fillna("").agg("\x1f".join, axis=1) for each in (pair.public, pair.private)]
+    whole = [*same, *({pair.label} & {*pair.public.columns} & {*pair.private.columns})]
+    rows = [each[whole].fillna("").agg("\x1f".join, axis=1) for each in (pair.public, pair.private)]
     shared = int(rows[1].isin(set(rows[0])).sum())
     if shared > _SOME * len(pair.private) and usual.mean() < _SOME:  # or rows are alike by chance
-        text = f"{shared:,} private rows are in the public file as well, which is not protected."
+        text = (
+            f"{_are(shared, 'row')} in the public file as well, which is not protected. Take "
+            "them out of the public file; if rows are alike by chance, go on."
+        )
         yield Finding(True, "rows", text)
 
 
 def _sizes(pair: Pair) -> Iterator[Finding]:
     n = len(pair.private)
     if pair.delta >= 1 / max(n, 1):
-        text = f"delta {pair.delta:g} is not below 1/{n:,}: one person may be told outright."
+        text = (
+            f"delta {pair.delta:g} is not below 1/{n:,}: one person may be told outright. Give fit "
+            f"--delta {good_delta(n):g}."
+        )
         yield Finding(True, "budget", text)
     if pair.epsilon is None:
         return
     if pair.epsilon > 10:
-        yield Finding(True, "budget", f"epsilon {pair.epsilon:g} promises next to nothing.")
+        text = f"epsilon {pair.epsilon:g} promises next to nothing. Give fit 10 or less."
+        yield Finding(True, "budget", text)
     noise = math.sqrt(2 * math.log(1.25 / pair.delta)) / (n * pair.epsilon)
     spreads = noise * 6  # a label that is cut to about three spreads on each side
     text = (
@@ -267,7 +316,7 @@ def _sizes(pair: Pair) -> Iterator[Finding]:
         f"{spreads:.2g} of the label's spread"
     )
     if spreads > _SMALL:
-        yield Finding(True, "size", f"{text}. That is too few rows for this epsilon.")
+        yield Finding(True, "size", f"{text}. That is too few rows for this epsilon: {_MORE}.")
     else:
         yield Finding(False, "size", f"{text}.")
 
@@ -282,6 +331,17 @@ def _typed(cells: pd.Series) -> Any:
     """Cells as numbers, if all that are there are."""
     numbers = _floats(cells)
     return numbers if (numbers.notna() == cells.notna()).all() else cells
+
+
+def _are(count: int, what: str) -> str:
+    """So many private rows, labels or cells are.
+
+    Examples
+    --------
+    >>> _are(1, "cell"), _are(2000, "label")
+    ('1 private cell is', '2,000 private labels are')
+    """
+    return f"1 private {what} is" if count == 1 else f"{count:,} private {what}s are"
 
 
 def _plain(cell: str) -> str:

@@ -26,7 +26,7 @@ from .options import (
     TaskOption,
     takes,
 )
-from .outputs import refuse_out, write_whole
+from .outputs import refuse_out, write_figure, write_frame, write_whole
 from .public_table import PublicTable, read_public_table
 from .screens import console, numbers_table, plain_errors, say, say_note
 from .tables import require_file
@@ -57,9 +57,9 @@ class Question:
     epsilon: Annotated[
         list[float] | None, typer.Option(help="Budgets to try, one or more after each other.")
     ] = None
-    more: Annotated[
-        list[float] | None, typer.Argument(metavar="[EPSILON]...", help="More budgets.")
-    ] = None
+    more: Annotated[list[float] | None, typer.Argument(metavar="EPSILON", help="More budgets.")] = (
+        None
+    )
     delta: Annotated[float, typer.Option(help="As you will give it to fit.")] = 1e-6
     groups: Groups = None
     columns: Columns = None
@@ -128,8 +128,8 @@ def preview(asked: Question) -> None:
     _show(view, target)
     if asked.out is not None:
         write_whole(asked.out / "preview.json", json.dumps(view.to_dict(), indent=1) + "\n")
-        view.to_frame().to_csv(asked.out / "preview.csv", index=False)
-        view.draw().savefig(asked.out / "preview.png", dpi=_DPI)
+        write_frame(view.to_frame(), asked.out / "preview.csv")
+        write_figure(view.draw(), asked.out / "preview.png", _DPI)
         say("wrote", f"{asked.out}: preview.json, preview.csv, preview.png")
 
 
@@ -181,7 +181,8 @@ def _show(view: Preview, target: Target | None) -> None:
     if target is not None:
         _solve(view, target)
     for note in view.notes:
-        say("trust", note)
+        rare = note.startswith("Class ")
+        say("rare class" if rare else "trust", note, style="yellow" if rare else "")
 
 
 def _solve(view: Preview, target: Target) -> None:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PublicTable", "read_public_table"]
 
+_LARGEST = 1e75  # number of a cell: fourth powers of larger ones are no numbers any more
+
 
 @dataclass(frozen=True, eq=False)
 class PublicTable:
@@ -31,8 +33,10 @@ class PublicTable:
     dates : tuple or None
         Columns to read as dates, if some were named; None if they are found by themselves.
     groups : ndarray or None
-    unused : tuple
-        Columns that are left out.
+    unused : tuple of (name, str)
+        Columns that are left out, and why.
+    unit : Series or None
+        Whose each row is, where public rows say so.
     """
 
     features: pd.DataFrame
@@ -40,7 +44,8 @@ class PublicTable:
     task: Task
     dates: tuple[Any, ...] | None
     groups: Any
-    unused: tuple[Any, ...]
+    unused: tuple[tuple[Any, str], ...]
+    unit: pd.Series | None = None
 
 
 def read_public_table(
@@ -60,6 +65,8 @@ def read_public_table(
     asked : Asked
         Columns as the command line names them.
     """
+    from dpadapt._tables import refuse_huge
+
     features, given = read_public(path, label, form)
     known = given.notna()
     if not known.any():
@@ -69,7 +76,11 @@ def read_public_table(
         features, given = features[known], given[known]
     labels, found = labels_of(given, task)
     chosen = choose_columns(features, asked, label)
-    unused = tuple(name for name in features.columns if name not in chosen.names)
+    unit = features[asked.unit] if asked.unit in features.columns else None
     dates = None if asked.date is None else chosen.dates
     used = features[list(chosen.names)]
-    return PublicTable(used, labels, found, dates, chosen.groups, unused)
+    if found is Task.regression:
+        refuse_huge(f"--public {path}: the column {label!r}", labels, _LARGEST)
+    for name in used.select_dtypes("number").columns:
+        refuse_huge(f"--public {path}: the column {name!r}", used[name].dropna(), _LARGEST)
+    return PublicTable(used, labels, found, dates, chosen.groups, chosen.left_out, unit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,8 +36,11 @@ def report(
         Path | None, typer.Option(help="Write a card to fill in to this file, and stop.")
     ] = None,
     evaluation: Annotated[
-        Path | None,
-        typer.Option(help="Show this JSON file, of dpadapt evaluate; by default fit --holdout's."),
+        list[Path] | None,
+        typer.Option(
+            help="Also show this JSON file, of dpadapt evaluate; may be repeated. That of fit "
+            "--holdout is always shown."
+        ),
     ] = None,
     registry: Annotated[
         Path | None,
@@ -72,13 +76,14 @@ def report(
     if model is None:
         raise typer.BadParameter("--model is needed: the folder that fit wrote.")
     require_ledger_with_dataset(ledger, dataset)
-    refuse_out(out, card, evaluation, audit, registry, model=model, ledger=ledger)
+    files = tuple(evaluation or ())
+    refuse_out(out, card, *files, audit, registry, model=model, ledger=ledger)
     if registry is not None:
-        read = (card, evaluation, audit)
+        read = (card, *files, audit)
         refuse_out(registry, *read, model=model, ledger=ledger, option="--registry")
     if out.suffix.lower() not in _ENDINGS:
         raise typer.BadParameter(f"--out must end in {', '.join(_ENDINGS)}; got {out}.")
-    _write(model, out, registry, _Given(card, evaluation, audit, ledger, dataset), trust)
+    _write(model, out, registry, _Given(card, files, audit, ledger, dataset), trust)
 
 
 @dataclass(frozen=True)
@@ -86,22 +91,26 @@ class _Given:
     """Files that a report is filled from, beside the model."""
 
     card: Path | None
-    evaluation: Path | None
+    evaluations: tuple[Path, ...]
     audit: Path | None
     ledger: str | None
     dataset: str | None
 
     def context(self, model: Path) -> ReportContext:
-        from dpadapt.modelfolder.record import read_record
+        from dpadapt.modelfolder.record import SEALED, read_record
         from dpadapt.privacy import Ledger
         from dpadapt.report import Card, ReportContext
 
-        record, digests, digest = read_record(model)
+        record, sealed, digest = read_record(model)
+        digests = {name: each for name, each in sealed.items() if name in SEALED}
+        whole = hashlib.sha256((model / "guarantee.json").read_bytes()).hexdigest()
         told = record.told  # what the first report said
-        if self.evaluation is not None:
-            told["evaluation"] = _json(self.evaluation)
-        if "evaluation" in told:
-            told["evaluation"] = _evaluation(told["evaluation"], self.evaluation or model)
+        released = [(each, model) for each in told.pop("evaluations", ())]
+        released += [(_json(path), path) for path in self.evaluations]
+        shown: list[dict[str, Any]] = []
+        for evaluation in (_evaluation(*each) for each in released):
+            if evaluation not in shown:  # the file of fit --holdout, once more
+                shown.append(evaluation)
         tested = None
         if self.audit is not None:
             from dpadapt.audit.result import AuditResult
@@ -114,8 +123,9 @@ class _Given:
             ledger=None if self.ledger is None else Ledger(self.ledger).dataset(str(self.dataset)),
             audit=tested,
             card=None if self.card is None else Card.load(self.card),
-            digests=digests,
+            digests={**digests, "guarantee.json": whole},
             model=digest,
+            evaluations=shown,
             **told,
         )
 
@@ -131,6 +141,9 @@ def _write(
     record = None if registry is None else registry_record(filing(fitted, context))
     write_report(fitted, out, context=context)
     say("guarantee", fitted.guarantee_.sentence)
+    errors = getattr(getattr(fitted, "estimator_", fitted), "class_errors_", None)
+    for sentence in () if errors is None else errors.sentences():
+        say("rare class", f"{sentence} The report has what finding more costs.", style="yellow")
     blanks = context.card.blanks if context.card else ()
     if context.card is None:
         say_note("no card was given: what only people know is left blank (--new-card).")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import typer
+
+from .stopping import Stopped, heard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +23,7 @@ if TYPE_CHECKING:
     from dpadapt.privacy.ledger.ledger import Charge, Dataset
 
 __all__ = [
+    "Code",
     "charges_table",
     "console",
     "datasets_table",
@@ -30,8 +35,6 @@ __all__ = [
     "say_note",
     "told_if_it_can_be",
 ]
-
-_LET_THROUGH = (KeyboardInterrupt, SystemExit, GeneratorExit)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -81,45 +84,92 @@ def told_if_it_can_be(otherwise: str) -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError:
+        _discard(sys.stdout)
         say_aside(f"The standard output cannot be written. {otherwise}")
+
+
+def _discard(stream: Any) -> None:
+    """Let nothing fail once more at the end, when what is still in the buffer would be written."""
+    with suppress(OSError, ValueError):  # also: no stream of the system, in a test
+        nobody = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nobody, stream.fileno())
+        os.close(nobody)
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """Turn errors into one red line and exit code 1; nothing is told about unforeseen ones.
+    """Turn errors into one red line and an exit code; nothing is told about unforeseen ones.
 
     The text of an unforeseen error could speak of a private value, so only its type is shown.
+    The codes are those of :class:`Code`; signals end a command with 128 + their number.
     """
     try:
-        yield
+        with heard():
+            yield
         return
     except OSError as error:
         text = f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
+        code: int = Code.storage
     except (ValueError, TypeError, ImportError) as error:
-        text = " ".join(str(error).split())
-    except (typer.Exit, typer.Abort, typer.BadParameter, *_LET_THROUGH):
+        text, code = " ".join(str(error).split()), _code(error)
+    except KeyboardInterrupt as error:
+        stopped = error if isinstance(error, Stopped) else Stopped(signal.SIGINT)
+        text, code = f"ended by {signal.Signals(stopped.number).name}.", stopped.code
+    except (typer.Exit, typer.Abort, typer.BadParameter, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
-        text = _of_other(error)
-    _fail(text)
+        text, code = _of_other(error), _code(error)
+    _fail(text, code)
+
+
+class Code(IntEnum):
+    """Exit codes; 2 is what the parser of the command line ends with."""
+
+    refused = 1  # the input: a file, its columns, a setting
+    usage = 2
+    budget = 3  # of a data set would be passed
+    storage = 4  # a ledger or a disk cannot be read or written
+    memory = 5
+    fault = 70  # of dpadapt
+
+
+def _code(error: BaseException) -> int:
+    from dpadapt.modelfolder import ModelWriteError
+    from dpadapt.privacy.core.errors import BudgetExceeded, LedgerError, PrivacyError
+
+    kinds: list[tuple[Any, Code]] = [
+        (BudgetExceeded, Code.budget),
+        ((LedgerError, ModelWriteError), Code.storage),
+        (MemoryError, Code.memory),
+        ((ValueError, TypeError, ImportError, PrivacyError), Code.refused),
+    ]
+    return next((code for kind, code in kinds if isinstance(error, kind)), Code.fault)
 
 
 def _of_other(error: BaseException) -> str:
     """What is told of other errors: the words of our own, and of unforeseen ones the type."""
     from dpadapt.privacy.core.errors import PrivacyError  # not before: it takes its time
+    from dpadapt.privacy.core.memory import NotEnoughMemory
 
     if isinstance(error, PrivacyError):
         return " ".join(str(error).split())
+    if isinstance(error, NotEnoughMemory):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return (
+            "out of memory. Take fewer public rows or columns, or a machine or container that has "
+            "more of it."
+        )
     return f"something went wrong that dpadapt did not foresee ({type(error).__name__})."
 
 
-def _fail(text: str) -> None:
+def _fail(text: str, code: int) -> None:
     from rich.text import Text
 
     line = Text(f"Error: {_printable(text)}", style="bold red")
     with suppress(OSError):
         console(stderr=True).print(line, soft_wrap=True)
-    raise typer.Exit(1)
+    raise typer.Exit(int(code))
 
 
 def _printable(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import typer
@@ -13,6 +14,12 @@ from .task import Task
 __all__ = ["check_settings", "estimator_class", "known_estimators", "make_estimator"]
 
 _NEED_AGENTS = ("HybridTilt", "SubsampleTestReweigh")
+_AUTO = {
+    Task.auto: ("AutoClassifier", "AutoRegressor"),
+    Task.classification: ("AutoClassifier",),
+    Task.regression: ("AutoRegressor",),
+}
+_FOR = {"AutoClassifier": " (for classes)", "AutoRegressor": " (for numbers)"}
 _OWN_OPTIONS = {
     "epsilon": "--epsilon",
     "delta": "--delta",
@@ -52,45 +59,73 @@ def _named(name: str, known: dict[str, type]) -> type:
     if name in _NEED_AGENTS:
         raise typer.BadParameter(f"--estimator {name} asks agents one by one; use it in Python.")
     if name not in known:
-        listed = ", ".join(sorted(known))
-        raise typer.BadParameter(f"--estimator {name} is not one of: {listed}.")
+        listed, near = ", ".join(sorted(known)), get_close_matches(name, known, n=1)
+        meant = f" Did you mean {near[0]}?" if near else ""
+        raise typer.BadParameter(f"--estimator {name} is not one of: {listed}.{meant}")
     return known[name]
 
 
-def check_settings(name: str | None, given: Sequence[str], **session: Any) -> None:
+def check_settings(
+    name: str | None, given: Sequence[str], *, task: Task = Task.auto, **session: Any
+) -> None:
     """Refuse --estimator and --set as far as it can be done before any file is read.
 
-    Without a name either of those that choose by themselves must take the parameters.
+    Without a name one of those that choose by themselves must take the parameters: the one that
+    the task asks for, or while nobody has looked at the label, either.
 
     Examples
     --------
-    >>> check_settings("ReweightingRegressor", ["radius=2"], epsilon=1.0, delta=1e-6)
+    >>> check_settings("DiscrepancyRegressor", ["radius=2"], epsilon=1.0, delta=1e-6)
     """
     known = known_estimators()
-    names = ("AutoRegressor", "AutoClassifier") if name is None else (name,)
-    refused: Exception | None = None
-    for each in names:
+    kinds = [_named(each, known) for each in _AUTO[task]] if name is None else [_named(name, known)]
+    refused: list[Exception] = []
+    for kind in kinds:
         try:
-            make_estimator(_named(each, known), given, **session)
+            make_estimator(kind, given, **session)
             return
         except (typer.BadParameter, ValueError, TypeError) as error:
-            refused = refused or error
-    assert refused is not None
-    raise refused
+            refused.append(error)
+    for each in given:  # what no estimator has is told with what all of them have
+        _check_name(each.partition("=")[0], kinds)
+    known_names = [all(_has(kind, each) for each in given) for kind in kinds]
+    raise refused[known_names.index(True)] if any(known_names) else refused[0]
+
+
+def _has(kind: Any, given: str) -> bool:
+    return given.partition("=")[0].partition("__")[0] in kind._get_param_names()
+
+
+def _check_name(name: str, kinds: Sequence[Any]) -> None:
+    """Refuse a parameter that no estimator has; say which there are, and which may be meant."""
+    outer = name.partition("__")[0]
+    own = {
+        kind.__name__: sorted(set(kind._get_param_names()) - set(_OWN_OPTIONS)) for kind in kinds
+    }
+    if outer in _OWN_OPTIONS or any(outer in names for names in own.values()):
+        return
+    near = get_close_matches(outer, {each for names in own.values() for each in names}, n=1)
+    meant = f" Did you mean {near[0]}?" if near else ""
+    lists = "; ".join(
+        f"{kind}{_FOR.get(kind, '')} has: {', '.join(names) or 'none'}"
+        for kind, names in own.items()
+    )
+    raise typer.BadParameter(f"--set {name}: no such parameter.{meant} {lists}.")
 
 
 def known_estimators() -> dict[str, type]:
-    """Estimators that a model folder can hold, by name."""
+    """Estimators that a model folder can hold and that take a budget, by name."""
     from importlib import import_module
 
     from dpadapt.modelfolder.types import ESTIMATORS
 
     pairs = (each.rpartition(".") for each in ESTIMATORS)
-    return {
+    kinds = {
         name: getattr(import_module(module), name)
         for module, _, name in pairs
         if name not in ("AdaptationPipeline", *_NEED_AGENTS)
     }
+    return {name: kind for name, kind in kinds.items() if hasattr(kind, "_check_parameters")}
 
 
 def make_estimator(kind: type, given: Sequence[str], **session: Any) -> Any:
@@ -106,8 +141,8 @@ def make_estimator(kind: type, given: Sequence[str], **session: Any) -> Any:
 
     Examples
     --------
-    >>> from dpadapt import ReweightingRegressor
-    >>> make_estimator(ReweightingRegressor, ["radius=2"], epsilon=1.0, delta=1e-6).radius
+    >>> from dpadapt import DiscrepancyRegressor
+    >>> make_estimator(DiscrepancyRegressor, ["radius=2"], epsilon=1.0, delta=1e-6).radius
     2
     """
     names = kind._get_param_names()  # type: ignore[attr-defined]
@@ -119,11 +154,7 @@ def make_estimator(kind: type, given: Sequence[str], **session: Any) -> Any:
         outer, inside, _ = name.partition("__")
         if outer in _OWN_OPTIONS:
             raise typer.BadParameter(f"--set {name}: that is {_OWN_OPTIONS[outer]}.")
-        if outer not in names:
-            own = ", ".join(sorted(set(names) - set(_OWN_OPTIONS)))
-            raise typer.BadParameter(
-                f"--set {name}: {kind.__name__} has no such parameter; it has: {own}."
-            )
+        _check_name(name, [kind])
         if inside and not hasattr(getattr(estimator, outer), "set_params"):
             raise typer.BadParameter(f"--set {name}: {outer} has no parameters of its own.")
         _set(estimator, name, text)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .formats import Form
+from .lines import split, whole_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,12 +22,12 @@ __all__ = [
     "is_csv",
     "no_header",
     "open_private",
+    "partition_keys",
     "read_public",
     "read_table",
     "require_file",
     "text_lines",
     "widths",
-    "write_table",
 ]
 
 # what stands for a missing cell in a CSV file, private or public: pandas's own list
@@ -104,8 +104,9 @@ def open_private(
     The cells of a CSV file stay text here: each cell is read by itself later, as the public table
     says. One line of the file is one row, so that a stray quote, a missing comma or a blank line
     changes its own row and no other; a cell cannot go over several lines. With ``unit`` it can: its
-    lines would else be rows of whoever's ids stand in them. Then a stray quote takes the lines
-    behind it along, so that the file must come from a program that writes quotes as CSV does.
+    lines would else be rows of whoever's ids stand in them. So the file must then come from a
+    program that writes quotes as CSV does: two stray quotes in two lines, one at the beginning of a
+    cell and one at the end, may make one cell of all that is between them. A single one makes none.
 
     Parameters
     ----------
@@ -121,14 +122,14 @@ def open_private(
     """
     people = {} if unit is None else {"unit": unit, "max_rows": max_rows}
     if path.is_dir():
-        for each in path.glob("*.parquet"):
+        for each in path.rglob("*.parquet"):
             require_file(each, "--private")
     else:
         require_file(path, "--private")
     if path.is_dir() or not is_csv(path):
         return _parquet(path, label, people)
     try:
-        table = text_lines(path, form or Form(), records=unit is not None)
+        table = text_lines(path, form or Form(), unit)
     except Exception:  # the message may quote private cells
         raise TableError(
             f"the private file {path} could not be read as CSV (the reason is withheld, because "
@@ -170,6 +171,18 @@ def _parquet(path: Path, label: str | None, people: dict[str, Any]) -> Private:
         raise TableError(f"--private: {path} cannot be used as Parquet.") from None
 
 
+def partition_keys(path: Path) -> list[str]:
+    """Columns that the names of folders inside a folder say."""
+    keys, folder = [], path
+    while folder.is_dir():
+        inner = sorted(each for each in folder.iterdir() if "=" in each.name and each.is_dir())
+        if not inner:
+            break
+        folder = inner[0]
+        keys.append(folder.name.partition("=")[0])
+    return keys
+
+
 def no_header(path: Path) -> str:
     """What is said of a private file without a line of names: no word of what is there instead."""
     return (
@@ -183,66 +196,51 @@ def _check_unit(path: Path, unit: str | None, columns: Sequence[str]) -> None:
         raise TableError(f"--unit: the private file {path} has no column {unit!r}.")
 
 
-def text_lines(path: Path, form: Form, *, records: bool = False) -> pd.DataFrame:
+def text_lines(path: Path, form: Form, unit: str | None = None) -> pd.DataFrame:
     """Lines of a CSV file as rows of texts, under the names in its first line.
 
-    With ``records`` a quoted cell may go over several lines.
+    With ``unit``, the column of ids, a quoted cell may go over several lines. An id is a text like
+    any other, and missing where a line ends before it. Lines with nothing at all are no rows then:
+    no row of two cells or more is written so.
     """
     import pandas as pd
 
-    first, *lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
-    if records:
-        lines = list(_records(lines))
-    header = first.decode(form.encoding).removeprefix("\ufeff").rstrip("\r")
-    names = next(csv.reader([header], delimiter=form.sep))
-    rows = zip(*(_cells(line, len(names), form) for line in lines), strict=True)
-    cells: Any = list(rows) or [()] * len(names)
+    first, *rest = _lines(path)
+    names = split(first.decode(form.encoding).removeprefix("\ufeff"), form.sep)
+    lines = [line.decode(form.encoding, "replace") for line in rest]
+    if unit in names:
+        place = names.index(unit)
+        found = (split(row, form.sep) for row in whole_rows(lines, form.sep))
+        rows = [_of_a_person(cells, len(names), form, place) for cells in found if cells]
+    else:
+        rows = [_cells(split(line, form.sep), len(names), form) for line in lines]
+    cells: Any = list(zip(*rows, strict=True)) or [()] * len(names)
     table = pd.DataFrame(dict(enumerate(map(list, cells))), dtype=object)
     table.columns = pd.Index(names)
     return table
 
 
-def _records(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines, joined to one as long as a quote is open."""
-    held: list[bytes] = []
-    quotes = 0
-    for line in lines:
-        held.append(line)
-        quotes += line.count(b'"')
-        if quotes % 2 == 0:
-            yield b"\n".join(held)
-            held, quotes = [], 0
-    if held:
-        yield b"\n".join(held)
+def _lines(path: Path) -> list[bytes]:
+    return path.read_bytes().removesuffix(b"\n").split(b"\n")
 
 
 def widths(path: Path, form: Form) -> Iterator[int]:
     """Number of cells in each line of a CSV file."""
-    for line in path.read_bytes().removesuffix(b"\n").split(b"\n"):
-        yield len(_split(line, form))
+    for line in _lines(path):
+        yield len(split(line.decode(form.encoding, "replace"), form.sep))
 
 
-def _split(line: bytes, form: Form) -> list[str]:
-    try:
-        text = line.decode(form.encoding, "replace").rstrip("\r")
-        return next(csv.reader([text], delimiter=form.sep), [])
-    except csv.Error:
-        return []
-
-
-def _cells(line: bytes, width: int, form: Form) -> list[str | None]:
+def _cells(found: list[str], width: int, form: Form) -> list[Any]:
     """Cells of one line; what is not there is missing, and what is too much is left out."""
-    found = _split(line, form)
     cells = [None if cell in _NOTHING else form.cell(cell) for cell in found[:width]]
     return cells + [None] * (width - len(cells))
 
 
-def write_table(table: pd.DataFrame, path: Path) -> None:
-    """Write a table as CSV or, by the ending of the name, Parquet."""
-    if is_csv(path):
-        table.to_csv(path, index=False)
-    else:
-        table.to_parquet(path, index=False)
+def _of_a_person(found: list[str], width: int, form: Form, place: int) -> list[Any]:
+    """Cells of one line, with an id at ``place`` that is a text, unless the line ends before it."""
+    cells = _cells(found, width, form)
+    cells[place] = form.cell(found[place]) if place < len(found) else None
+    return cells
 
 
 def require_file(path: Path, option: str = "") -> None:

@@ -40,6 +40,11 @@ def labels_of(label: pd.Series, task: Task) -> tuple[Any, Task]:
     import numpy as np
     import pandas as pd
 
+    if lists := sum(hasattr(cell, "__len__") and not isinstance(cell, str) for cell in label):
+        raise TableError(
+            f"--label {label.name}: {lists:,} of its public cells are lists, and each needs one "
+            "number or class. Give one value of each list, or join them into a text."
+        )
     numbers = pd.to_numeric(label, errors="coerce").astype("float64")
     wrong, distinct = int(numbers.isna().sum()), label.nunique()
     if distinct < 2:

@@ -1,0 +1,186 @@
+"""What a mistake costs, on the command line: weights and thresholds of classes, and rare ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .screens import console, numbers_table, say, say_note
+from .task import Task
+
+if TYPE_CHECKING:
+    from dpadapt.rare import ClassErrors
+
+__all__ = [
+    "ClassWeight",
+    "Threshold",
+    "class_numbers",
+    "say_rare_classes",
+    "weighted",
+    "weights_of",
+]
+
+_BALANCED = "balanced"
+_HEADS = ("dpadapt predict", "found", "false\nalarms", "right of\n100 alarms", "wrong\nin all")
+
+ClassWeight = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="<weights>", help="What a mistake costs: balanced, or class=number as in yes=5."
+    ),
+]
+Threshold = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="<class=p>", help="Predict a class from this probability on, as in yes=0.1."
+    ),
+]
+
+
+def class_numbers(option: str, given: Sequence[str], classes: Any) -> dict[Any, float]:
+    """Numbers of classes by name; commas divide, unless a class has them in its name.
+
+    Parameters
+    ----------
+    option : str
+    given : sequence of str
+        "class=number" each, or several with commas.
+    classes : array-like
+        The class labels.
+
+    Examples
+    --------
+    >>> class_numbers("--threshold", ["yes=0.1"], ["no", "yes"])
+    {'yes': 0.1}
+    >>> class_numbers("--class-weight", ["1=5,0=2"], [0, 1])
+    {1: 5.0, 0: 2.0}
+    """
+    known = {str(each): each for each in getattr(classes, "tolist", lambda: classes)()}
+    found: dict[Any, float] = {}
+    for each in given:
+        whole = each.rpartition("=")[0].strip() in known
+        for part in [each] if whole else each.split(","):
+            name, sign, text = (piece.strip() for piece in part.rpartition("="))
+            if not sign:
+                raise typer.BadParameter(
+                    f"{option} {part}: write it as class=number. {_classes(known)}"
+                )
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                meant = f" Did you mean {near[0]}?" if near else ""
+                raise typer.BadParameter(
+                    f"{option} {part}: {name!r} is no class.{meant} {_classes(known)}"
+                )
+            try:
+                found[known[name]] = float(text)
+            except ValueError:
+                raise typer.BadParameter(f"{option} {part}: {text!r} is no number.") from None
+    return found
+
+
+def _classes(known: Any) -> str:
+    names = list(known)
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return f"The classes are: {', '.join(names[:20])}{more}."
+
+
+def weights_of(given: Sequence[str] | None, classes: Any) -> Any:
+    """Weights as --class-weight gives them: "balanced", a dict, or None.
+
+    Examples
+    --------
+    >>> weights_of(["balanced"], ["no", "yes"]), weights_of(["yes=3"], ["no", "yes"])
+    ('balanced', {'yes': 3.0})
+    """
+    if not given:
+        return None
+    if list(given) == [_BALANCED]:
+        return _BALANCED
+    if wrong := [each for each in given if "=" not in each]:
+        near = get_close_matches(wrong[0], [_BALANCED], n=1)
+        meant = f" Did you mean {_BALANCED}?" if near else ""
+        known = [str(each) for each in getattr(classes, "tolist", lambda: classes)()]
+        raise typer.BadParameter(
+            f"--class-weight {wrong[0]}: write {_BALANCED}, or class=number.{meant} "
+            f"{_classes(known)}"
+        )
+    return class_numbers("--class-weight", given, classes)
+
+
+def weighted(estimator: Any, given: Sequence[str] | None, task: Task, labels: Any) -> Any:
+    """Return an estimator with the weights of --class-weight; refuse it where there are none.
+
+    Parameters
+    ----------
+    estimator : estimator
+    given : sequence of str or None
+    task : Task
+    labels : ndarray
+        Public.
+
+    Examples
+    --------
+    >>> from dpadapt import AutoClassifier
+    >>> import numpy as np
+    >>> model = AutoClassifier(epsilon=1.0, delta=1e-6)
+    >>> weighted(model, ["1=9"], Task.classification, np.array([0, 1])).class_weight
+    {1: 9.0}
+    """
+    import numpy as np
+
+    if not given:
+        return estimator
+    name = type(estimator).__name__
+    if task is not Task.classification:
+        raise typer.BadParameter(
+            "--class-weight is for classes, and the label asks for numbers. If they are classes, "
+            "give --task classification."
+        )
+    if "class_weight" not in estimator.get_params(deep=False):
+        raise typer.BadParameter(
+            f"--class-weight is not for {name}, which has no class_weight. Leave it out, and give "
+            "--class-weight or --threshold to dpadapt predict: that costs nothing and does the "
+            "same for every classifier with probabilities."
+        )
+    if estimator.class_weight is not None:
+        raise typer.BadParameter("--class-weight and --set class_weight are the same; give one.")
+    return estimator.set_params(class_weight=weights_of(given, np.unique(labels)))
+
+
+def say_rare_classes(errors: ClassErrors | None) -> None:
+    """Tell of classes that are hardly ever predicted, and what finding more of them costs.
+
+    Parameters
+    ----------
+    errors : ClassErrors or None
+    """
+    told = () if errors is None else errors.sentences()
+    if errors is None or not told:
+        return
+    for sentence in told:
+        say("rare class", sentence, style="yellow")
+    say(
+        "",
+        "Where private people have fewer of it, that may be right. Where missing one is worse than "
+        "a false alarm, predict with one of these options: it costs nothing, and needs no new fit.",
+    )
+    for name in errors.shown:
+        title = f"Finding {name!s}: what it costs on {errors.rows:,} public rows"
+        lines = [
+            (
+                line.rule,
+                f"{line.found:,} of {errors.count(name):,}",
+                f"{line.alarms:,}",
+                "–" if line.found + line.alarms == 0 else f"{100 * line.precision:.0f}",
+                f"{line.wrong / errors.rows:.1%}",
+            )
+            for line in errors.lines(name)
+        ]
+        console().print(numbers_table(title, _HEADS, lines))
+    say_note(
+        f"these are {errors.where}. Of private people, only an evaluation of a model that was "
+        "fitted with --class-weight tells."
+    )
