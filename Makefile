@@ -36,7 +36,7 @@ types: $(DEV)  ## mypy, strict for the trusted core
 
 format: $(DEV)  ## put sources and pages into the one format
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
-	$(BIN)/python -m tools.api && $(BIN)/python -m tools.wrap
+	$(BIN)/python -m tools.api && $(BIN)/python -m tools.verdicts && $(BIN)/python -m tools.wrap
 
 house: $(DEV)  ## measure the sources and draw them into house.png
 	$(BIN)/python -m tools.house && $(BIN)/python -m tools.draw house.png

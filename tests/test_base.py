@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from dpadapt import Guarantee, Private
+from dpadapt import DiscrepancyRegressor, Guarantee, KernelRegressor, Private
 from dpadapt._cautions import CautionWarning, caution
 from dpadapt._checks import GuaranteeWarning
 from dpadapt._constraints import (
@@ -151,7 +151,8 @@ def test_private_rows_are_optional_and_the_guarantee_is_derived():
     both = Toy().fit(X, y, private=PRIVATE)
     assert 0.9 < both.guarantee_.epsilon <= 1.0
     assert both.n_features_in_ == 2
-    assert [each.label for each in both.guarantee_.events] == ["second moment"]
+    labels = [each.label for each in both.guarantee_.events]
+    assert labels == ["second moment", "rows with a label"]
 
 
 def test_nothing_of_an_earlier_fit_stays():
@@ -539,3 +540,15 @@ def test_no_bar_before_there_is_anything_to_count(capsys):
     with row_progress("reading", 1):
         pass
     assert "reading" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("where", ["X", "y"])
+def test_public_numbers_that_overflow_are_refused_before_anything_is_charged(where):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+    (X if where == "X" else y)[:3] = 1.7e308
+    private = Private(rng.normal(size=(200, 3)), rng.normal(size=200))
+    for kind in (DiscrepancyRegressor, KernelRegressor):
+        with pytest.raises(ValueError, match=f"{where} holds the number 1.7e\\+308"):
+            kind(epsilon=1.0, delta=1e-6).fit(X, y, private=private)
+    assert private.spent(1e-6).epsilon == 0

@@ -87,11 +87,11 @@ def test_code_is_not_broken():
 @pytest.mark.parametrize(
     "page",
     [
-        "add_a_method.md",
         "command_line.md",
         "report.md",
         "serving.md",
         "tutorial.md",
+        pytest.param("add_a_method.md", marks=pytest.mark.slow),
         pytest.param("preview.md", marks=pytest.mark.slow),
         pytest.param("tuning.md", marks=pytest.mark.slow),
     ],

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .modelfolder import load_model, save_model
     from .pipeline import AdaptationPipeline
     from .privacy import Agents, BudgetExceeded, Guarantee, PrivacyError, Private, Schema
+    from .rare import class_errors, predict_classes
     from .reweighting import ReweightingClassifier, ReweightingRegressor
 
 __version__ = "0.1.0"
@@ -40,8 +41,10 @@ __all__ = [
     "ReweightingRegressor",
     "Schema",
     "SubsampleTestReweigh",
+    "class_errors",
     "evaluate",
     "load_model",
+    "predict_classes",
     "save_model",
 ]
 
@@ -65,8 +68,10 @@ _WHERE = {
     "ReweightingRegressor": ".reweighting",
     "Schema": ".privacy",
     "SubsampleTestReweigh": ".hybrid",
+    "class_errors": ".rare",
     "evaluate": ".evaluation",
     "load_model": ".modelfolder",
+    "predict_classes": ".rare",
     "save_model": ".modelfolder",
 }
 

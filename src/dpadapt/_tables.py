@@ -6,13 +6,48 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["known_columns", "words_for_tables"]
+__all__ = ["known_columns", "refuse_huge", "words_for_tables"]
+
+_LARGEST = 1e300
+"""Number of a public cell or label: sums of larger ones over rows are no numbers any more."""
+
 
 _TEXTS = "could not convert string to float"
+_LISTS = ("setting an array element with a sequence", "Sequence of sequences", "should be a 1d")
+_ONE_LABEL = (
+    "y must hold one label for each row, a number or a class, and its entries are lists. Give one "
+    "of their values, or join the values of a list into one text."
+)
+_MISSING = (
+    "y has missing labels (NaN or None); leave those public rows out of X and y, as in known = "
+    "pandas.notna(y); fit(X[known], y[known])."
+)
 _CURE = (
     "AutoRegressor and AutoClassifier take tables as they are; before others, put "
     "dpadapt.features.table_features into an AdaptationPipeline."
 )
+
+
+def refuse_huge(name: str, values: Any, largest: float = _LARGEST) -> None:
+    """Refuse public numbers that overflow: a fit would find out after it is paid for.
+
+    Examples
+    --------
+    >>> refuse_huge("y", [1.0, 1e308])
+    Traceback (most recent call last):
+    ...
+    ValueError: y holds the number 1e+308; public numbers beyond 1e+300 are refused, because what \
+is computed of them overflows. Is it a code for a missing value? Correct it, or leave that row out.
+    """
+    import numpy as np
+
+    sizes = np.abs(np.asarray(values, dtype=np.float64))
+    if sizes.size and (found := float(np.max(sizes))) > largest:
+        raise ValueError(
+            f"{name} holds the number {found:g}; public numbers beyond {largest:g} are refused, "
+            "because what is computed of them overflows. Is it a code for a missing value? Correct "
+            "it, or leave that row out."
+        )
 
 
 @contextmanager
@@ -37,6 +72,7 @@ def words_for_tables(X: Any, y: Any, *, numbers: bool) -> Iterator[None]:
 AutoClassifier take tables as they are; before others, put dpadapt.features.table_features into \
 an AdaptationPipeline.
     """
+    _check_labels(y)
     try:
         yield
     except ValueError as error:
@@ -45,11 +81,32 @@ an AdaptationPipeline.
             raise ValueError(_of_texts(X, y, numbers) or str(error)) from None
         if "contains NaN" in first and "X" in first:
             raise ValueError(f"{first} {_CURE}") from None
-        if "y contains NaN" in first:
-            raise ValueError(
-                "y has missing labels (NaN); leave those public rows out of X and y."
-            ) from None
+        if "contains NaN" in first:
+            raise ValueError(_MISSING) from None
+        if any(words in first for words in _LISTS):
+            raise ValueError(_ONE_LABEL) from None
         raise
+
+
+def _check_labels(y: Any) -> None:
+    """Refuse labels of which some are lists or nothing, where they are cells of any kind."""
+    import numpy as np
+
+    try:
+        cells = np.asarray(y)
+    except ValueError:
+        raise ValueError(_ONE_LABEL) from None
+    if cells.dtype.kind != "O" or cells.ndim != 1:
+        return
+    if any(hasattr(cell, "__len__") and not isinstance(cell, (str, bytes)) for cell in cells):
+        raise ValueError(_ONE_LABEL)
+    if any(_is_missing(cell) for cell in cells):
+        raise ValueError(_MISSING)
+
+
+def _is_missing(cell: Any) -> bool:
+    nothing = cell is None or type(cell).__name__ in ("NAType", "NaTType")
+    return nothing or (isinstance(cell, float) and cell != cell)
 
 
 def _of_texts(X: Any, y: Any, numbers: bool) -> str:
