@@ -69,6 +69,22 @@ def test_no_cell_makes_a_person_vanish(tmp_path, name, end):
     assert seen[0] == seen[1]
 
 
+@pytest.mark.parametrize("name", CELLS)
+def test_a_cell_of_several_lines_is_one_row(tmp_path, name):
+    """Rows are counted, and are protected, as they were written: not by their lines."""
+    file = tmp_path / "p.csv"
+    table = [["note", "a", "y"]]
+    table += [[CELLS[name] if i == 7 else "x", i / 7, i % 2] for i in range(20)]
+    file.write_bytes(written(table).encode())
+    private = open_private(file, "y")
+    assert private.n_rows == 20
+    block, labels = next(private._rows.blocks())
+    assert block["note"][7] == CELLS[name]
+    assert block["a"].astype(float).tolist() == [i / 7 for i in range(20)]
+    assert labels.astype(float).tolist() == [i % 2 for i in range(20)]
+    assert set(widths(file, Form())) == {3}
+
+
 HOSTILE = {
     "quote": '"',
     "quote in a cell": 'x"y,0.1,p7,1',

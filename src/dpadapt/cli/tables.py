@@ -102,11 +102,11 @@ def open_private(
     """Open a private table: a CSV file, a Parquet file (read in blocks) or a folder of those.
 
     The cells of a CSV file stay text here: each cell is read by itself later, as the public table
-    says. One line of the file is one row, so that a stray quote, a missing comma or a blank line
-    changes its own row and no other; a cell cannot go over several lines. With ``unit`` it can: its
-    lines would else be rows of whoever's ids stand in them. So the file must then come from a
-    program that writes quotes as CSV does: two stray quotes in two lines, one at the beginning of a
-    cell and one at the end, may make one cell of all that is between them. A single one makes none.
+    says. A quoted cell may go over several lines: its lines would else be rows of their own, and
+    one person several of them. So the file must come from a program that writes quotes as CSV does:
+    two stray quotes in two lines, one at the beginning of a cell and one at the end, may make one
+    cell of all that is between them. A single one makes none, and it, a missing comma or a blank
+    line changes its own row and no other.
 
     Parameters
     ----------
@@ -197,9 +197,9 @@ def _check_unit(path: Path, unit: str | None, columns: Sequence[str]) -> None:
 
 
 def text_lines(path: Path, form: Form, unit: str | None = None) -> pd.DataFrame:
-    """Lines of a CSV file as rows of texts, under the names in its first line.
+    """Rows of a CSV file as texts, under the names in its first line.
 
-    With ``unit``, the column of ids, a quoted cell may go over several lines. An id is a text like
+    A quoted cell may go over several lines. With ``unit``, the column of ids, an id is a text like
     any other, and missing where a line ends before it. Lines with nothing at all are no rows then:
     no row of two cells or more is written so.
     """
@@ -207,13 +207,12 @@ def text_lines(path: Path, form: Form, unit: str | None = None) -> pd.DataFrame:
 
     first, *rest = _lines(path)
     names = split(first.decode(form.encoding).removeprefix("\ufeff"), form.sep)
-    lines = [line.decode(form.encoding, "replace") for line in rest]
+    found = _split_rows(rest, form)
     if unit in names:
         place = names.index(unit)
-        found = (split(row, form.sep) for row in whole_rows(lines, form.sep))
         rows = [_of_a_person(cells, len(names), form, place) for cells in found if cells]
     else:
-        rows = [_cells(split(line, form.sep), len(names), form) for line in lines]
+        rows = [_cells(cells, len(names), form) for cells in found]
     cells: Any = list(zip(*rows, strict=True)) or [()] * len(names)
     table = pd.DataFrame(dict(enumerate(map(list, cells))), dtype=object)
     table.columns = pd.Index(names)
@@ -224,10 +223,15 @@ def _lines(path: Path) -> list[bytes]:
     return path.read_bytes().removesuffix(b"\n").split(b"\n")
 
 
+def _split_rows(given: Sequence[bytes], form: Form) -> Iterator[list[str]]:
+    """Cells of each row, which has several lines where a quoted cell has."""
+    lines = [line.decode(form.encoding, "replace") for line in given]
+    return (split(row, form.sep) for row in whole_rows(lines, form.sep))
+
+
 def widths(path: Path, form: Form) -> Iterator[int]:
-    """Number of cells in each line of a CSV file."""
-    for line in _lines(path):
-        yield len(split(line.decode(form.encoding, "replace"), form.sep))
+    """Number of cells in each row of a CSV file."""
+    return map(len, _split_rows(_lines(path), form))
 
 
 def _cells(found: list[str], width: int, form: Form) -> list[Any]:
