@@ -23,6 +23,7 @@ from dpadapt.evaluation.facts import Facts, OnPublic
 from dpadapt.evaluation.intervals import Chance, Raw
 from dpadapt.evaluation.queries import AsAnswered
 from dpadapt.privacy.rows import views
+from dpadapt.rare import class_errors
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 LARGE = {"epsilon": 1e4, "delta": 1e-6, "noise": "seeded", "random_state": 0}  # almost no noise
@@ -254,6 +255,54 @@ def test_few_are_measured_unless_rows_are_enough():
     assert set(outlook_of(50_000, None, label_range=(0.0, 9.0), **BUDGET).limits) == {"mae", "mse"}
     many = outlook_of(500, range(30), **BUDGET)
     assert set(many.limits) == {"accuracy", "balanced_accuracy"}
+
+
+def test_before_a_fit_classes_are_as_large_as_in_public_rows():
+    """Limits by counts are those that an evaluation has, whose model knows the same counts."""
+    counts = {"no": 1900, "yes": 100}
+    names = {"metrics": ["accuracy", "recall", "auc"], **BUDGET}
+    rare, fair = (outlook_of(5000, each, **{**names, "metrics": ["accuracy", "recall"]}).limits
+                  for each in (counts, list(counts)))  # fmt: skip
+    assert rare["recall of yes"].limit > 3 * fair["recall of yes"].limit
+    assert rare["recall of no"].limit < fair["recall of no"].limit
+    X, y = people(5000, 0, rare=0.05)
+    model, base = (LogisticRegression().fit(X[:n], y[:n]) for n in (400, 300))
+    told = outlook(model, Private(X, y), baseline=base, **names).limits
+    model.class_errors_ = class_errors(model, X, y)
+    known = outlook(model, Private(X, y), baseline=base, **names).limits
+    assert known["recall of 1"].limit > 3 * told["recall of 1"].limit
+    assert known["auc"].limit > 1.5 * told["auc"].limit
+    truth = outlook(model, Private(X, y), baseline=base, public=(X, y), **names).limits
+    assert known["auc"].limit == pytest.approx(truth["auc"].limit, rel=0.6)
+
+
+def test_with_too_few_rows_it_is_said_that_nothing_can_be_told():
+    """No limit beyond what a measure can be is shown as a number, before or after."""
+    rare = outlook_of(60, {"no": 99, "yes": 1}, **BUDGET)
+    assert rare.limits["recall of yes"].limit > 1
+    assert rare.limits["recall of yes"].lost
+    told = str(rare)
+    assert told.startswith("With 60 private rows at epsilon 1, ")
+    assert "With so few private rows nothing can be told about recall of yes." in told
+    assert "recall of yes 1" not in told
+    assert "1.1" not in told
+    few = str(outlook_of(8, ["no", "yes"], **BUDGET))
+    assert few == (
+        "With 8 private rows at epsilon 1, which are too few, nothing can be told about accuracy, "
+        "balanced accuracy, recall of no, recall of yes."
+    )
+    numbers = outlook_of(5, None, label_range=(0.0, 9.0), **BUDGET)
+    assert numbers.limits["mae"].limit > 9
+    assert "which are too few" in str(numbers)
+    (model, base), private = models(), Private(*people(8, 1))
+    for other in (base, None):
+        given = {"baseline": other, **BUDGET}
+        assert "which are too few" in str(outlook(model, private, **given))
+        found = evaluate(model, private, **given)
+        again = Evaluation.from_dict(found.to_dict())
+        for each in (found, again):
+            assert ("too few rows" in str(each)) == (other is not None)
+            assert "seen from" not in str(each)
 
 
 def test_the_model_of_a_public_table_alone_is_told_to_within_so_much():

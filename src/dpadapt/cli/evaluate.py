@@ -354,8 +354,8 @@ def _verdict_first(row: tuple[str, ...]) -> tuple[str, ...]:
     name, *cells = row
     if len(cells) < 5:
         return row
-    *cells, limit, verdict = cells
-    below = f"\nmodel: {verdict}" * bool(verdict) + f"\nseen from {limit}" * bool(limit)
+    *cells, seen, verdict = cells
+    below = f"\nmodel: {verdict}" * bool(verdict) + f"\n{seen}" * bool(seen)
     return (name + below if name else "", *cells)
 
 

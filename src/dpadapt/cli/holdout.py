@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -92,7 +93,7 @@ class HoldOut:
         numbers = public.task is Task.regression
         told = outlook_of(
             test.n_people,
-            None if numbers else sorted(set(public.labels)),
+            None if numbers else dict(sorted(Counter(public.labels).items())),
             epsilon=self.epsilon,
             delta=self.delta,
             **(error_bounds(public.labels) if numbers else {}),

@@ -34,6 +34,8 @@ class Measured:
         Whether more is better.
     limit : float or None
         Least difference that could be seen, as it was known before anything was spent.
+    largest : float or None
+        How large the measure can be: with a limit beyond it there were too few rows.
 
     Examples
     --------
@@ -50,6 +52,7 @@ class Measured:
     difference: Interval | None
     larger: bool
     limit: float | None = None
+    largest: float | None = None
 
     @property
     def verdict(self) -> str:
@@ -68,15 +71,26 @@ class Measured:
         return "worse" if gain.high < 0 else "no verdict"
 
     @property
-    def texts(self) -> tuple[str, str, str, str]:
-        """Model, baseline, difference and limit; both columns with the same digits."""
-        digits = max(_digits(each) for each in (self.model, self.baseline) if each is not None)
-        finer = digits
+    def seen(self) -> str:
+        """From which difference on something could be seen, in words; empty if not known."""
+        if self.limit is None:
+            return ""
+        if self.largest is not None and self.limit >= self.largest:
+            return "too few rows"
+        return f"seen from {self.limit:,.{self._figures}f}"
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Model, baseline and difference; both columns with the same digits."""
+        digits = finer = self._figures
         if self.difference is not None:
             finer = min(max(digits, _digits(self.difference)), digits + 2)
-        limit = "" if self.limit is None else f"{self.limit:,.{digits}f}"
         first, second = (_text(each, digits) for each in (self.model, self.baseline))
-        return first, second, _text(self.difference, finer), limit
+        return first, second, _text(self.difference, finer)
+
+    @property
+    def _figures(self) -> int:
+        return max(_digits(each) for each in (self.model, self.baseline) if each is not None)
 
 
 @dataclass(frozen=True)
@@ -135,11 +149,11 @@ class Evaluation:
         """What was found, in words."""
         parts = []
         for each in self.measures.values():
-            model, baseline, difference, limit = each.texts
+            model, baseline, difference = each.texts
             part = f"{each.title} {model}"
             if baseline:
                 part += f", {self.against} {baseline}, difference {difference}, {each.verdict}"
-                part += f" (seen from {limit} on)" if limit else ""
+                part += f" ({each.seen})" if each.seen else ""
             parts.append(part)
         return (
             f"On {self.people:,} {self.who}, with {100 * self.confidence:g} % intervals that "
@@ -152,10 +166,10 @@ class Evaluation:
     def rows(self) -> list[tuple[str, ...]]:
         """Cells of the table of measures, the head first."""
         lines = [
-            (each.title, *each.texts, each.verdict if each.difference else "")
+            (each.title, *each.texts, each.seen, each.verdict if each.difference else "")
             for each in self.measures.values()
         ]
-        head = ("", "model", self.against, "difference", "seen from", "the model is")
+        head = ("", "model", self.against, "difference", "a difference is", "the model is")
         shown = 6 if self.against else 2
         return [line[:shown] for line in (head, *lines)]
 
@@ -187,7 +201,7 @@ class Evaluation:
             "format": "dpadapt evaluation 2",
             "sentence": self.sentence,
             "measures": {
-                name: {**asdict(each), "verdict": each.verdict}
+                name: {**asdict(each), "verdict": each.verdict, "seen": each.seen}
                 for name, each in self.measures.items()
             },
             "bins": [[None if math.isnan(x) else x for x in row] for row in self.bins],
@@ -216,7 +230,7 @@ class Evaluation:
                 _interval(each["baseline"]),
                 _interval(each["difference"]),
                 bool(each["larger"]),
-                _limit(each.get("limit")),
+                *(_positive(each.get(name)) for name in ("limit", "largest")),
             )
             for name, each in data["measures"].items()
         }
@@ -260,11 +274,11 @@ def _interval(data: Any) -> Any:
     return Interval(*numbers)
 
 
-def _limit(data: Any) -> float | None:
-    limit = None if data is None else float(data)
-    if limit is not None and not (math.isfinite(limit) and limit >= 0):
+def _positive(data: Any) -> float | None:
+    number = None if data is None else float(data)
+    if number is not None and not (math.isfinite(number) and number >= 0):
         raise ValueError("a limit of this evaluation is not a number.")
-    return limit
+    return number
 
 
 def _digits(side: Interval) -> int:

@@ -78,6 +78,8 @@ class Facts:
         For numbers: an error above counts as this.
     public : OnPublic or None
         What is known from public rows.
+    counts : tuple of float
+        For classes: public rows of each; empty if nobody has counted them.
 
     Examples
     --------
@@ -92,6 +94,13 @@ class Facts:
     label_range: tuple[float, float] | None = None
     largest_error: float = 1.0
     public: OnPublic | None = None
+    counts: tuple[float, ...] = ()
+
+    @property
+    def class_shares(self) -> FloatArray:
+        """How large each class is among public rows; equally large if that is not known."""
+        counts = np.asarray(self.counts if any(self.counts) else np.ones(len(self.asked.names)))
+        return np.asarray(counts / counts.sum())
 
     @property
     def compared(self) -> OnPublic | None:

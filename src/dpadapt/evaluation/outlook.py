@@ -9,13 +9,14 @@ difference is twice the limit, in about 98 of 100.
 How spread differences are, and how large classes, is taken from public rows: the same statistics,
 without noise, with differences whose squares count double. Where there are no public rows, losses
 of two models are taken to be half as far apart as they can be (answers: right and wrong in a
-quarter of the rows), and classes to be equally large.
+quarter of the rows). Classes are as large as a model, or who asks before there is one, has counted
+them in public rows, and equally large only where nobody has.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -52,10 +53,14 @@ class Limit:
         Least difference between the models that can be seen; None if there is nothing to compare.
     most : float
         How large a difference can be, by how far the models are apart on public rows.
+    largest : float
+        How large the measure itself can be.
 
     Examples
     --------
     >>> Limit("accuracy", 0.02, 0.03, 0.01).blind
+    True
+    >>> Limit("accuracy", 0.6, 1.1, largest=1.0).lost
     True
     """
 
@@ -63,10 +68,18 @@ class Limit:
     within: float
     limit: float | None = None
     most: float = math.inf
+    largest: float = math.inf
+
+    @property
+    def lost(self) -> bool:
+        """Whether nothing can be told, whatever the models are."""
+        if self.limit is None:
+            return self.within >= self.largest / 2
+        return self.limit >= self.largest
 
     @property
     def blind(self) -> bool:
-        """Whether no difference that there can be would be seen."""
+        """Whether no difference that there can be, by public rows, would be seen."""
         return self.limit is not None and self.limit >= self.most
 
 
@@ -106,16 +119,25 @@ from here on: error rate 0.03. Below that there is no verdict.
     @property
     def sentences(self) -> tuple[str, ...]:
         """What can be seen, in words."""
-        start = f"With {self.people:,} {self.who} at epsilon {self.epsilon:.4g}, "
-        each = list(self.limits.values())
-        if not self.against:
+        start = f"with {self.people:,} {self.who} at epsilon {self.epsilon:.4g}"
+        each = [one for one in self.limits.values() if not one.lost]
+        told = [*(self._compared(each, start) if self.against else self._alone(each, start))]
+        if lost := [one.title for one in self.limits.values() if one.lost]:
+            few = f"with so few {self.who}" if told else f"{start}, which are too few,"
+            told.append(f"{few} nothing can be told about {', '.join(lost)}.")
+        return tuple(f"{one[0].upper()}{one[1:]}" for one in told)
+
+    def _alone(self, each: list[Limit], start: str) -> Iterator[str]:
+        if each:
             within = ", ".join(f"{one.title} within {_number(one.within)}" for one in each)
-            return (f"{start}this will be measured: {within}.",)
-        told, seen = [], [one for one in each if not one.blind]
+            yield f"{start}, this will be measured: {within}."
+
+    def _compared(self, each: list[Limit], start: str) -> Iterator[str]:
+        seen = [one for one in each if not one.blind]
         if seen:
             limits = ", ".join(f"{one.title} {_number(one.limit or 0.0)}" for one in seen)
-            told.append(
-                f"{start}a difference between the model and {self.against} can be seen from here "
+            yield (
+                f"{start}, a difference between the model and {self.against} can be seen from here "
                 f"on: {limits}. Below that there is no verdict."
             )
         if blind := [one for one in each if one.blind]:
@@ -124,12 +146,11 @@ from here on: error rate 0.03. Below that there is no verdict.
                 for one in blind
             )
             by = f", by {self.public_rows:,} public rows and doubled" if self.public_rows else ""
-            told.append(
-                f"{'No' if seen else f'{start}no'} verdict is possible where the two models differ "
-                f"by less than can be seen ({facts}{by}). More rows or a larger epsilon would be "
-                "needed."
+            yield (
+                f"{'no' if seen else f'{start}, no'} verdict is possible where the two models "
+                f"differ by less than can be seen ({facts}{by}). More rows or a larger epsilon "
+                "would be needed."
             )
-        return tuple(told)
 
     def __str__(self) -> str:
         return " ".join(self.sentences)
@@ -186,6 +207,7 @@ def foreseen(
                 half[0],
                 None if alone else _MARGIN * half[2],
                 math.inf if alone else most,
+                line.unit,
             )
     return limits
 
@@ -295,12 +317,14 @@ def _expected(source: str, query: Query, facts: Facts) -> FloatArray:
         return numbers
     if isinstance(query, ByClass):
         wrong = np.array([-0.25, -0.25, 0.25 / _SPREAD - 0.5][: query.kinds])
-        each = np.full(query.classes, 1 / query.classes)
+        each = facts.class_shares
         parts = [wrong, np.outer(wrong, each).ravel(), query.class_weight * each]
         parts += [query.predicted_weight * each] * (query.predicted * query.models)
         return np.concatenate(parts)
     if isinstance(query, Ranking):
-        return np.array([*[0.25 * 0.25] * query.models, 0.0])
+        first, second = facts.class_shares
+        pairs = [0.25 * first * second] * query.models
+        return np.array([*pairs, query.class_weight * (second - first) / 2])
     counts = np.full(query.bins, query.count_weight / query.bins)
     return np.tile(np.concatenate([counts, np.zeros(query.bins)]), query.models)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -70,7 +70,7 @@ def outlook(
 
 def outlook_of(
     people: int,
-    classes: Sequence[Any] | None,
+    classes: Sequence[Any] | Mapping[Any, int] | None,
     *,
     epsilon: float,
     delta: float,
@@ -85,8 +85,10 @@ def outlook_of(
     ----------
     people : int
         Private rows, or people where they have several rows each.
-    classes : sequence or None
-        The classes; None for numbers, with ``label_range`` and ``largest_error``.
+    classes : sequence, mapping or None
+        The classes, or how many public rows each has: a rare class is measured less precisely.
+        Without numbers they count as equally large. None for numbers, with ``label_range`` and
+        ``largest_error``.
     epsilon, delta, metrics, label_range, largest_error, confidence
         As in :func:`evaluate`.
 
@@ -99,12 +101,18 @@ def outlook_of(
     >>> found = outlook_of(2000, ["no", "yes"], epsilon=1.0, delta=1e-6, metrics=["accuracy"])
     >>> round(found.limits["accuracy"].limit, 3)
     0.026
+    >>> for classes in (["no", "yes"], {"no": 4500, "yes": 500}):
+    ...     found = outlook_of(2000, classes, epsilon=1.0, delta=1e-6, metrics=["recall"])
+    ...     print(round(found.limits["recall of yes"].limit, 2))
+    0.04
+    0.14
     """
-    names = None if classes is None else np.asarray(classes)
+    names = None if classes is None else np.asarray(list(classes))
+    counts = tuple(classes.values()) if isinstance(classes, Mapping) else ()
     questions = Asked(lambda X: X, 2, names, chances=False)
     span = label_range or (0.0, 1.0)
     most = span[1] - span[0] if largest_error is None else largest_error
-    facts = Facts(questions, None if names is not None else span, most)
+    facts = Facts(questions, None if names is not None else span, most, counts=counts)
     budget = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
     chosen = few_or_more(metrics, questions, people, **budget)
     limits = foreseen(chosen, facts, people, **budget)
@@ -225,6 +233,15 @@ def _asked(model: Any, baseline: Any) -> tuple[Asked, str, bool]:
     return asked(model, baseline), against, alone
 
 
+def _counts(model: Any, names: Any) -> tuple[float, ...]:
+    """Public rows of each class, if a model has counted them."""
+    errors = getattr(getattr(model, "estimator_", model), "class_errors_", None)
+    if errors is None:
+        return ()
+    known = dict(zip(errors.classes.tolist(), errors.counts.tolist(), strict=True))
+    return tuple(known.get(name, 0) for name in names.tolist())
+
+
 def _own(model: Any, public: Any) -> tuple[Any, Any]:
     """Public rows with the columns of a model, and labels."""
     if not isinstance(public, tuple) or len(public) != 2:
@@ -238,7 +255,7 @@ def _facts(model: Any, questions: Asked, label_range: Any, largest_error: Any) -
     if questions.names is not None:
         if label_range is not None or largest_error is not None:
             raise ValueError("label_range and largest_error are for models that predict numbers.")
-        return Facts(questions)
+        return Facts(questions, counts=_counts(model, questions.names))
     known = label_range
     for each in (model, getattr(model, "estimator_", None)):
         if known is None:

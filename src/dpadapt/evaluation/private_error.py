@@ -203,7 +203,7 @@ def _measured(
             sides = [each.times(line.unit) for each in line.raw.settled()]
             beside, apart = sides[1:] if len(sides) == 3 else (None, None)
             limit = task.limits[line.name].limit
-            facts = (line.title, sides[0], beside, apart, measure.larger, limit)
+            facts = (line.title, sides[0], beside, apart, measure.larger, limit, line.unit)
             measures[line.name] = Measured(*facts)
         bins = bins or table
     return measures, bins

@@ -183,8 +183,8 @@ def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
 
 def _verdict(measure: Any) -> str:
     """What is said of the model, and from which difference on that could be seen."""
-    verdict, limit = measure.get("verdict"), measure.get("limit")
-    return f"{verdict or '–'}{'' if limit is None else f' (seen from {limit:.3g} on)'}"
+    verdict, seen = measure.get("verdict"), measure.get("seen")
+    return f"{verdict or '–'}{f' ({seen})' if seen else ''}"
 
 
 def _interval(given: Any) -> str:
