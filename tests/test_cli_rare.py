@@ -54,7 +54,7 @@ def test_fit_tells_of_a_rare_class_and_what_each_option_costs(files):
     assert "--threshold 'is ill=0.1'" in said
     assert "--class-weight balanced" in said
     assert "it costs nothing, and needs no new fit" in said
-    assert "only an evaluation of a model that was fitted with --class-weight tells" in said
+    assert "only an evaluation tells: dpadapt evaluate --threshold, or one of a model" in said
     line = load_model(folder / "model").class_errors_.lines("is ill")[1]
     assert f"{line.found} of {count} {line.alarms}" in said
 

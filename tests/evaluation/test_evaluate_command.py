@@ -76,6 +76,19 @@ def test_a_classifier(here, tmp_path):
     assert found.guarantee.noise == "seeded"
 
 
+def test_a_threshold_finds_more_of_a_class(here, tmp_path):
+    found = {}
+    for name, more in (("usual", ()), ("rule", ("--threshold", "yes=0.2"))):
+        text = evaluated("--metric", "recall", "--out", tmp_path / name, *more, *SEED)
+        assert ("predicting yes from 0.2 on" in " ".join(text.split())) == bool(more)
+        found[name] = Evaluation.from_dict(json.loads((tmp_path / name).read_text()))
+    assert found["rule"]["recall of yes"].model.low > found["usual"]["recall of yes"].model.high
+    assert found["rule"].guarantee.epsilon == pytest.approx(found["usual"].guarantee.epsilon)
+    assert "'maybe' is no class" in evaluated("--threshold", "maybe=0.1", code=2)
+    none = evaluated("--threshold", "yes=0.1", model="numbers", label="wage", code=1)
+    assert "has no probabilities" in none
+
+
 def test_csv_and_parquet_and_the_types_of_a_public_file_give_the_same(here, tmp_path):
     values = []
     for i, more in enumerate(

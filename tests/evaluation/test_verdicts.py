@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, precision_score, recall_score
 
-from dpadapt import AutoRegressor, Private, evaluate
+from dpadapt import AutoRegressor, Private, evaluate, predict_classes
 from dpadapt.evaluation import Evaluation, Interval, Measured, outlook, outlook_of, public_facts
 from dpadapt.evaluation.answers import asked
 from dpadapt.evaluation.class_intervals import Counted
@@ -69,6 +69,47 @@ def test_measures_by_class_are_those_of_scikit_learn(classes):
                 assert told[f"precision of {c}"] == pytest.approx(precision[c], abs=0.02)
     rows = [each.value for _, each in found.classes]
     np.testing.assert_allclose(rows, np.bincount(t), atol=8)
+
+
+@pytest.mark.parametrize("classes", [2, 4])
+def test_a_threshold_is_measured_as_the_rule_that_it_makes(classes):
+    (model, base), (T, t) = models(classes), people(4000, 1, classes)
+    rule = {"metrics": ["accuracy", "recall", "precision"], "threshold": {1: 0.2}}
+    found = evaluate(model, Private(T, t), baseline=base, **rule, **LARGE)
+    assert found.sentence.startswith("On 4,000 private rows, predicting 1 from 0.2 on, with")
+    assert Evaluation.from_dict(found.to_dict()).rule == found.rule
+    for each, side in ((model, "model"), (base, "baseline")):
+        told = {name: getattr(one, side).value for name, one in found.measures.items()}
+        answers = predict_classes(each, T, threshold={1: 0.2})
+        assert abs(np.mean(answers == t) - each.score(T, t)) > 0.01, "another rule"
+        assert told["accuracy"] == pytest.approx(np.mean(answers == t), abs=2e-3)
+        recall, precision = (
+            kind(t, answers, average=None) for kind in (recall_score, precision_score)
+        )
+        assert told["recall of 1"] == pytest.approx(recall[1], abs=0.01)
+        assert told["precision of 1"] == pytest.approx(precision[1], abs=0.02)
+
+
+def test_what_public_rows_said_without_a_threshold_is_not_used_with_one():
+    (model, base), private = models(), Private(*people(900, 1))
+    given = {"baseline": base, "metrics": ["recall"], "threshold": {1: 0.1}, **BUDGET}
+    public = people(300, 0)
+    kept = public_facts(model, *public, baseline=base)
+    nothing, facts, rows = (
+        outlook(model, private, public=each, **given).limits for each in (None, kept, public)
+    )
+    assert facts == nothing
+    assert rows != nothing
+
+
+def test_a_threshold_needs_probabilities_and_a_class():
+    (model, _), (X, y) = models(), people(50, 1)
+    for wrong, words in (({2: 0.1}, "none of the classes"), ({1: 2.0}, "must be a probability")):
+        with pytest.raises(ValueError, match=words):
+            evaluate(model, Private(X, y), threshold=wrong, **BUDGET)
+    line = LinearRegression().fit(X, y)
+    with pytest.raises(ValueError, match="threshold needs probabilities"):
+        evaluate(line, Private(X, y), threshold={1: 0.1}, label_range=(0, 1), **BUDGET)
 
 
 @pytest.mark.parametrize("classes", [0, 2, 3])

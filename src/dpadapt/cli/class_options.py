@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .screens import console, numbers_table, say, say_note
+from .tables import TableError
 from .task import Task
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ __all__ = [
     "ClassWeight",
     "Threshold",
     "class_numbers",
+    "require_probabilities",
     "say_rare_classes",
     "weighted",
     "weights_of",
@@ -79,6 +81,12 @@ def class_numbers(option: str, given: Sequence[str], classes: Any) -> dict[Any, 
             except ValueError:
                 raise typer.BadParameter(f"{option} {part}: {text!r} is no number.") from None
     return found
+
+
+def require_probabilities(option: str, fitted: Any) -> None:
+    """Refuse an option that chooses classes, for a model that has no probabilities of them."""
+    if not hasattr(fitted, "predict_proba"):
+        raise TableError(f"{option}: this model has no probabilities of classes to go by.")
 
 
 def _classes(known: Any) -> str:
@@ -181,6 +189,6 @@ def say_rare_classes(errors: ClassErrors | None) -> None:
         ]
         console().print(numbers_table(title, _HEADS, lines))
     say_note(
-        f"these are {errors.where}. Of private people, only an evaluation of a model that was "
-        "fitted with --class-weight tells."
+        f"these are {errors.where}. Of private people, only an evaluation tells: dpadapt evaluate "
+        "--threshold, or one of a model that was fitted with --class-weight."
     )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .both_files import both_forms, private_form
+from .class_options import Threshold, class_numbers, require_probabilities
 from .formats import Form, given_form
 from .options import (
     Decimal,
@@ -62,6 +63,7 @@ class Job:
     baseline: Annotated[
         Path | None, typer.Option(help="Model folder to compare with, on the same rows.")
     ] = None
+    threshold: Threshold = None
     label_range: Annotated[
         tuple[float, float] | None,
         typer.Option(help="Public range of a label that is a number: LOW HIGH."),
@@ -201,6 +203,9 @@ def _asked(job: Job) -> tuple[tuple[Any, Private], dict[str, Any], str]:
     baseline = None if job.baseline is None else load_model(job.baseline, trusted=trusted)
     record, _, digest = read_record(job.model)
     form, schema, bounds = _reading(job, model, record)
+    if job.threshold:
+        require_probabilities("--threshold", model)
+        bounds["threshold"] = class_numbers("--threshold", job.threshold, model.classes_)
     options = {
         "epsilon": job.epsilon,
         "delta": job.delta,
@@ -318,9 +323,7 @@ def _private(job: Job, model: Any, form: Form) -> Private:
 
 def say_evaluation(found: Evaluation, cost: str = "") -> None:
     """Show what an evaluation found, and what it has cost: its guarantee, or as ``cost`` says."""
-    title = (
-        f"On {found.people:,} {found.who} ({100 * found.confidence:g} % intervals; noise included)"
-    )
+    title = f"On {found.where} ({100 * found.confidence:g} % intervals; noise included)"
     console().print(_table([_verdict_first(row) for row in found.rows()], title))
     if classes := found.class_rows():
         console().print(_table(classes, "How many of each class (noise included)"))

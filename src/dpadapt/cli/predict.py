@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .class_options import ClassWeight, Threshold, class_numbers, weights_of
+from .class_options import ClassWeight, Threshold, class_numbers, require_probabilities, weights_of
 from .columns import listed_names
 from .formats import Form, given_form, guess_form
 from .options import ModelPath, Trusted, takes
@@ -83,8 +83,7 @@ def _choice(job: Job, fitted: Any) -> Callable[[Any], Any]:
     option = "--threshold" if job.threshold else "--class-weight"
     if job.threshold and job.class_weight:
         raise typer.BadParameter("--threshold and --class-weight both choose classes; give one.")
-    if not hasattr(fitted, "predict_proba"):
-        raise TableError(f"{option}: this model has no probabilities of classes to go by.")
+    require_probabilities(option, fitted)
     from dpadapt.rare import predict_classes
 
     given: dict[str, Any] = {"class_weight": weights_of(job.class_weight, fitted.classes_)}

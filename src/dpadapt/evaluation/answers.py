@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,8 @@ from dpadapt._types import FloatArray
 from dpadapt.features import DateCells, NumberCells, TextCells
 from dpadapt.privacy import Private, Schema
 from dpadapt.privacy.rows.total import by_rows, taken
+from dpadapt.rare.choice import threshold_places
+from dpadapt.rare.errors import chosen_class
 
 __all__ = ["Asked", "answered", "as_places", "asked", "is_public", "public_baseline"]
 
@@ -76,7 +78,7 @@ class Asked:
         return [X[:, start : start + self.each - 1] for start in starts]
 
 
-def asked(model: Any, baseline: Any) -> Asked:
+def asked(model: Any, baseline: Any, threshold: Mapping[Any, float] | None = None) -> Asked:
     """Find out what models answer; from public facts.
 
     Parameters
@@ -85,6 +87,8 @@ def asked(model: Any, baseline: Any) -> Asked:
         Fitted.
     baseline : estimator or None
         Fitted, for the same rows.
+    threshold : mapping of class to float, optional
+        Both choose classes by it, as :func:`dpadapt.predict_classes` does.
 
     Examples
     --------
@@ -99,6 +103,12 @@ def asked(model: Any, baseline: Any) -> Asked:
     names = _classes(models[0])
     if names is None and any(_classes(each) is not None for each in models):
         raise ValueError("baseline predicts classes, and model numbers: they cannot be compared.")
+    chances = names is not None and all(hasattr(each, "predict_proba") for each in models)
+    if threshold is not None and not chances:
+        raise ValueError(
+            "threshold needs probabilities of classes: predict_proba of the model, and of the "
+            "baseline if there is one."
+        )
     if names is None:
         if hasattr(models[0], "__sklearn_tags__") and is_classifier(models[0]):
             raise ValueError("model: a classifier must tell its classes, in classes_.")
@@ -110,22 +120,17 @@ def asked(model: Any, baseline: Any) -> Asked:
             return np.hstack([_own_rows(partial(number, at), X, 1) for at in range(len(models))])
 
         return Asked(numbers, len(models), *_NO)
-    chances = all(hasattr(each, "predict_proba") for each in models)
-    orders = []
-    for each in models:
-        own = _classes(each)
-        if own is None or set(own.tolist()) != set(names.tolist()):
-            raise ValueError(
-                "baseline must have the classes of model, of the same type (0 is not '0')."
-            )
-        orders.append([own.tolist().index(name) for name in names.tolist()])
+    least = None if threshold is None else threshold_places(threshold, names)
+    orders = [_order(each, names.tolist()) for each in models]
 
     def of_one(at: int, X: Any) -> list[Any]:
-        columns: list[Any] = [as_places(models[at].predict(X), names)]
-        if chances:
-            chance = np.asarray(models[at].predict_proba(X), dtype=np.float64)
-            columns.append(chance[:, orders[at]])
-        return columns
+        if not chances:
+            return [as_places(models[at].predict(X), names)]
+        chance = np.asarray(models[at].predict_proba(X), dtype=np.float64)[:, orders[at]]
+        if least is None:
+            return [as_places(models[at].predict(X), names), chance]
+        none = np.isnan(chance).any(axis=1)
+        return [np.where(none, np.nan, chosen_class(chance, least)), chance]
 
     def answer(X: Any) -> FloatArray:
         width = 1 + len(names) * chances
@@ -133,6 +138,16 @@ def asked(model: Any, baseline: Any) -> Asked:
         return np.hstack(each)
 
     return Asked(answer, len(models), names, chances)
+
+
+def _order(model: Any, names: list[Any]) -> list[int]:
+    """Places of the classes of a model, in the order of others."""
+    own = _classes(model)
+    if own is None or set(own.tolist()) != set(names):
+        raise ValueError(
+            "baseline must have the classes of model, of the same type (0 is not '0')."
+        )
+    return [own.tolist().index(name) for name in names]
 
 
 _NO = (None, False)  # classes and probabilities of a model of numbers

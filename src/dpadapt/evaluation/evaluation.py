@@ -118,6 +118,8 @@ class Evaluation:
     classes : tuple of (str, Interval)
         How many of the private rows are of each class, or of the people, where they have several
         rows: who has rows of two classes counts in both, in parts. Empty if not counted.
+    rule : str
+        From which probability on classes were predicted; empty if as the model does.
 
     Examples
     --------
@@ -135,6 +137,13 @@ class Evaluation:
     against: str = ""
     model: str = ""
     classes: tuple[tuple[str, Interval], ...] = ()
+    rule: str = ""
+
+    @property
+    def where(self) -> str:
+        """On whom it was measured, and by which rule."""
+        rule = f", predicting {self.rule}" if self.rule else ""
+        return f"{self.people:,} {self.who}{rule}"
 
     @property
     def who(self) -> str:
@@ -156,8 +165,8 @@ class Evaluation:
                 part += f" ({each.seen})" if each.seen else ""
             parts.append(part)
         return (
-            f"On {self.people:,} {self.who}, with {100 * self.confidence:g} % intervals that "
-            f"include the noise: {'; '.join(parts)}."
+            f"On {self.where}, with {100 * self.confidence:g} % intervals that include the noise: "
+            f"{'; '.join(parts)}."
         )
 
     def __str__(self) -> str:
@@ -212,6 +221,7 @@ class Evaluation:
             "against": self.against,
             "model": self.model,
             "classes": [[name, asdict(rows)] for name, rows in self.classes],
+            "rule": self.rule,
         }
 
     def to_json(self) -> str:
@@ -248,6 +258,7 @@ class Evaluation:
             str(data["against"]),
             str(data.get("model", "")),
             tuple((str(name), _interval(rows)) for name, rows in data.get("classes", ())),
+            str(data.get("rule", "")),
         )
 
     def _repr_html_(self) -> str:

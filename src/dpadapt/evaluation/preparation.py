@@ -27,6 +27,7 @@ def outlook(
     delta: float,
     metrics: Sequence[str] | None = None,
     baseline: Any = None,
+    threshold: Mapping[Any, float] | None = None,
     public: Any = None,
     label_range: tuple[float, float] | None = None,
     largest_error: float | None = None,
@@ -37,7 +38,7 @@ def outlook(
 
     Parameters
     ----------
-    model, private, epsilon, delta, metrics, baseline, public
+    model, private, epsilon, delta, metrics, baseline, threshold, public
         As in :func:`evaluate`.
     label_range, largest_error, schema, confidence
         As in :func:`evaluate`.
@@ -58,7 +59,7 @@ def outlook(
     >>> round(told.limits["accuracy"].limit, 2)
     0.06
     """
-    options = {"metrics": metrics, "baseline": baseline, "public": public}
+    options = {"metrics": metrics, "baseline": baseline, "threshold": threshold, "public": public}
     options |= {"label_range": label_range, "largest_error": largest_error, "schema": schema}
     budget = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
     task = Task.of(model, private, **options, **budget)
@@ -197,6 +198,7 @@ class Task(NamedTuple):
         confidence: float,
         metrics: Any,
         baseline: Any,
+        threshold: Any,
         public: Any,
         label_range: Any,
         largest_error: Any,
@@ -209,13 +211,13 @@ class Task(NamedTuple):
                 f"confidence must be a number that differs from 1; got {confidence!r}."
             )
         budget = {"epsilon": _validate.epsilon(epsilon), "delta": _validate.delta(delta)}
-        questions, against, alone = _asked(model, baseline)
+        questions, against, alone = _asked(model, baseline, threshold)
         facts = _facts(model, questions, label_range, largest_error)
         rows = answered(private, model, questions, schema)
         if rows.n_rows == 0:
             raise ValueError("private has no rows: there is nothing to measure.")
         if isinstance(public, OnPublic):
-            facts = replace(facts, public=public)
+            facts = replace(facts, public=public if threshold is None else None)
         elif public is not None:
             facts = rehearsed(facts, *_own(model, public))
         budget["confidence"] = confidence
@@ -224,13 +226,13 @@ class Task(NamedTuple):
         return cls(rows, facts, names, limits, against, alone)
 
 
-def _asked(model: Any, baseline: Any) -> tuple[Asked, str, bool]:
+def _asked(model: Any, baseline: Any, threshold: Any = None) -> tuple[Asked, str, bool]:
     """Models, what the second one is, and whether the first is the public model itself."""
     against, alone = "baseline", baseline is None and is_public(model)
     if baseline is None:
         baseline = None if alone else public_baseline(model)
         against = "" if baseline is None else "public only"
-    return asked(model, baseline), against, alone
+    return asked(model, baseline, threshold), against, alone
 
 
 def _counts(model: Any, names: Any) -> tuple[float, ...]:

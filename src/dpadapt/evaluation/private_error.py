@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from typing import Any, NamedTuple
@@ -53,6 +53,7 @@ def evaluate(
     delta: float,
     metrics: Sequence[str] | None = None,
     baseline: Any = None,
+    threshold: Mapping[Any, float] | None = None,
     public: Any = None,
     label_range: tuple[float, float] | None = None,
     largest_error: float | None = None,
@@ -85,10 +86,14 @@ def evaluate(
     baseline : estimator, optional
         Another model, to be measured on the same rows. By default the model of public rows that
         ``AutoRegressor`` and ``AutoClassifier`` carry, unless it is the model itself.
+    threshold : mapping of class to float, optional
+        Choose classes as :func:`dpadapt.predict_classes` does with it, {"yes": 0.1}, in both
+        models: what is measured is that rule. It costs no more.
     public : (rows, labels), optional
         Public rows as the model takes them, with labels: they say how far the two models are apart,
         and so which differences can be seen, and how large one is shown. No private row is cut by
-        them: intervals hold whatever private rows are.
+        them: intervals hold whatever private rows are. What ``public_facts`` has kept is of the
+        model's own choice of classes, and not used with a threshold.
     label_range : (float, float), optional
         For numbers: public range to which labels and predictions are clamped. By default the one
         to which ``AutoRegressor`` cuts its public scores: the public labels without a thousandth
@@ -133,6 +138,7 @@ def evaluate(
         delta=delta,
         metrics=metrics,
         baseline=baseline,
+        threshold=threshold,
         public=public,
         label_range=label_range,
         largest_error=largest_error,
@@ -154,7 +160,13 @@ def evaluate(
         *_missed(measures),
     )
     told = (rows.n_people, confidence, session.guarantee, caveats, task.against)
-    return Evaluation(measures, bins, *told, classes=_classes(found, facts, rows.n_people, chance))
+    classes = _classes(found, facts, rows.n_people, chance)
+    return Evaluation(measures, bins, *told, classes=classes, rule=_rule(threshold))
+
+
+def _rule(threshold: Mapping[Any, float] | None) -> str:
+    """How classes were chosen, in words, if not by the model."""
+    return ", ".join(f"{name} from {least:g} on" for name, least in (threshold or {}).items())
 
 
 class _Released(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from .errors import chosen_class
 from .weights import weights_of_classes
 
-__all__ = ["predict_classes"]
+__all__ = ["predict_classes", "threshold_places"]
 
 
 def predict_classes(
@@ -59,13 +59,26 @@ def predict_classes(
         raise ValueError("give either threshold, as in {'yes': 0.1}, or class_weight; not both.")
     names = np.asarray(model.classes_)
     if threshold is not None:
-        wanted = _thresholds(threshold, names)
+        wanted = threshold_places(threshold, names)
         return names[chosen_class(model.predict_proba(X), wanted)]
     weights = weights_of_classes(class_weight, _codes(model, class_weight), names)
     return names[np.argmax(model.predict_proba(X) * weights, axis=1)]
 
 
-def _thresholds(given: Mapping[Any, float], names: Any) -> dict[int, float]:
+def threshold_places(given: Mapping[Any, float], names: Any) -> dict[int, float]:
+    """Thresholds by the places of classes; refused where one is no class, or no probability.
+
+    Parameters
+    ----------
+    given : mapping of class to float
+    names : ndarray
+        The classes.
+
+    Examples
+    --------
+    >>> threshold_places({"yes": 0.1}, np.array(["no", "yes"]))
+    {1: 0.1}
+    """
     known = names.tolist()
     found: dict[int, float] = {}
     for name, least in given.items():
