@@ -263,6 +263,20 @@ def patched():
     return scaler
 
 
+class Weight:
+    """No number, and asked about every product."""
+
+    __array_ufunc__ = None
+
+    def __rmul__(self, X):
+        return X - X.mean(axis=0)
+
+
+def weighted():
+    union = make_union(StandardScaler(), PCA(2)).fit(PUBLIC)
+    return union.set_params(transformer_weights={"pca": Weight()}).transform
+
+
 UNKNOWN = {
     "a subclass": Scaler().fit(PUBLIC).transform,
     "a method of its own": make_pipeline(patched()).transform,
@@ -278,6 +292,7 @@ UNKNOWN = {
     "a number that acts": acting_mean(),
     "a number": Number(1.0),
     "odd arrays": odd_components(),
+    "a weight that acts": weighted(),
     "vectorised": np.vectorize(lambda x: x),
     "a part": make_pipeline(StandardScaler(), KNNImputer()).fit(PUBLIC).transform,
     "a column": ColumnTransformer([("a", KNNImputer(), [0])]).fit(PUBLIC).transform,
@@ -303,6 +318,20 @@ UNKNOWN = {
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_is_not_known_to_be_row_wise_is_not(name):
     assert not row_wise(UNKNOWN[name])
+
+
+@pytest.mark.parametrize("as_part", [False, True])
+def test_a_method_that_somebody_put_into_a_class_of_scikit_learn_is_foreign(as_part, monkeypatch):
+    def transform(self, X):
+        return X - X.mean(axis=0)
+
+    scaler = StandardScaler().fit(PUBLIC)
+    whole = make_pipeline(scaler) if as_part else scaler
+    assert row_wise(whole.transform)
+    monkeypatch.setattr(StandardScaler, "transform", transform)
+    assert not row_wise(whole.transform)
+    monkeypatch.setattr(StandardScaler, "transform", partial(transform, scaler))
+    assert not row_wise(whole.transform)
 
 
 def test_a_class_that_says_it_is_ours_is_not():
@@ -791,6 +820,41 @@ def test_what_code_raises_by_itself_is_a_row_without_a_value(kind):
 
     found = values(function, X)
     np.testing.assert_array_equal(np.isnan(found).all(axis=1), X[:, 0] > 1)
+
+
+class Quitting:
+    def __float__(self):
+        raise KeyboardInterrupt("private")
+
+
+class QuittingArray(np.ndarray):
+    def __getitem__(self, place):
+        raise SystemExit("private")
+
+
+UNWRITABLE = {  # rows, and labels
+    "a text": (np.array([["a"] * 4], dtype=object), np.array(["a"], dtype=object)),
+    "what leaves": (np.array([[Quitting()] * 4]), np.array([Quitting()])),
+    "an array that leaves": tuple(np.ones(s).view(QuittingArray) for s in ((1, 4), (1,))),
+}
+
+
+@pytest.mark.parametrize("name", UNWRITABLE)
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_cannot_be_written_down_as_numbers_stays_with_its_row(name, place):
+    """Otherwise a row would decide whether a fit ends, or what is raised."""
+    odd, odd_label = UNWRITABLE[name]
+
+    def function(rows, labels):
+        if rows[0, 0] > 1:
+            return rows, labels
+        return (odd, labels) if place == 0 else (rows, odd_label)
+
+    prepared = Prepared(Cleaning(99.0, label_range=(-9.0, 9.0)), function, 4)
+    kept = X[:, 0] > 1
+    rows, labels = prepared(X, np.ones(ROWS))
+    np.testing.assert_array_equal(rows[kept], X[kept])
+    np.testing.assert_array_equal(labels[kept], 1.0)
 
 
 @pytest.mark.parametrize("odd", [None, 3.0, np.zeros((1, 2))], ids=["None", "number", "wide"])

@@ -431,7 +431,9 @@ def apply(
 
 
 def _finished(finish: Finish, rows: int, found: Any) -> Results:
-    return finish(found, rows)
+    """Plain numbers, made here: what cannot be read as one fails with its row, and not later."""
+    parts = finish(found, rows)
+    return tuple(None if each is None else np.array(each, dtype=np.float64) for each in parts)
 
 
 def _fits(results: Results, row: Results) -> bool:

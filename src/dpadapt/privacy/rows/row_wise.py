@@ -45,7 +45,7 @@ _ROW_WISE = {
 # What is made of others, and where it keeps them; FunctionTransformer's may be numpy's own.
 _PARTS = {
     "sklearn.pipeline.Pipeline": ("steps",),
-    "sklearn.pipeline.FeatureUnion": ("transformer_list",),
+    "sklearn.pipeline.FeatureUnion": ("transformer_list", "transformer_weights"),
     "sklearn.compose.ColumnTransformer": ("transformers_",),
     "sklearn.preprocessing.FunctionTransformer": ("func", "kw_args"),
 }
@@ -195,7 +195,7 @@ def _known(part: Any) -> bool:
     if _ours(kind):
         return not _has_method_of_its_own(part) and not _has_odd_array(part)
     parts = _listed(kind)
-    if parts is None or _has_method_of_its_own(part):
+    if parts is None or _has_method_of_its_own(part) or not _as_shipped(kind):
         return False
     return _runs_here(part) if parts else _holds_data(part)
 
@@ -217,6 +217,17 @@ def _of_numpy(part: Any) -> bool:
 def _has_method_of_its_own(part: Any) -> bool:
     own, kind = getattr(part, "__dict__", {}), type(part)
     return any(isinstance(getattr(kind, name, None), FunctionType) for name in own)
+
+
+def _as_shipped(kind: type) -> bool:
+    """Whether all functions in a class of scikit-learn are its own: nobody put others there."""
+    found = (each for base in kind.__mro__ for each in vars(base).values() if callable(each))
+    return all(_shipped(each) for each in found)
+
+
+def _shipped(part: Any) -> bool:
+    where = part.__globals__["__name__"] if type(part) is FunctionType else type(part).__module__
+    return str(where).partition(".")[0] in ("sklearn", "builtins", "abc")
 
 
 def _has_odd_array(part: Any) -> bool:
