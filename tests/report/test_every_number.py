@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpadapt
-from dpadapt import AutoRegressor, Private, evaluate, save_model
+from dpadapt import AutoRegressor, Guarantee, Private, evaluate, save_model
 from dpadapt.evaluation import hold_out
 from dpadapt.report import ReportContext, page
 from dpadapt.report.curves import detection_limit
@@ -67,6 +67,8 @@ def unknown(model, found, folder):
     known |= {float(each) for each in model.public_model_.weights}
     spent = [each.times for each in model.releases_]
     known |= {*spent, sum(spent), *(round(100 * each.share, 1) for each in model.releases_)}
+    both = Guarantee((*model.guarantee_.events, *found.guarantee.events), 1e-6)
+    known |= {round(both.epsilon, 3)}  # fit and evaluation together
     known |= {100 * float(detection_limit(model.guarantee_.events, [0.05])[0]), 2026.0, 11.0, 30.0}
     return {
         each

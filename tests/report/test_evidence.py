@@ -22,9 +22,10 @@ from dpadapt.modelfolder import ModelFolderError, load_model
 from dpadapt.modelfolder.record import Record, read_record
 from dpadapt.modelfolder.sealing import seal
 from dpadapt.privacy import Guarantee
+from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.files.guarantees import read_guarantee
 from dpadapt.report import ReportContext, write_report
-from dpadapt.report.evidence import check_evidence
+from dpadapt.report.evidence import check_evidence, together
 
 BUDGET = ("--label", "wage", "--epsilon", "1", "--delta", "1e-6")
 SEED = ("--noise", "seeded", "--random-state", "1")
@@ -90,6 +91,46 @@ def test_every_evaluation_that_was_released_stays_in_the_report(here, tmp_path):
         assert words in page
         assert words in text
     assert "2 evaluations were given to this report; all of them stand here" in page
+
+
+def test_the_report_says_what_fit_and_evaluations_cost_together(here, tmp_path):
+    """From what was released: the larger of fit and hold-out, and all of any other evaluation."""
+    fit = load_model("held").guarantee_
+    alone, both = reported(tmp_path), reported(tmp_path, "--evaluation", "own.json")
+    assert f"together cost epsilon = {fit.epsilon:.4g}, delta = 1e-06" in alone["together"]
+    assert "600 private rows were held out from the fit" in alone["together"]
+    assert "added in full" not in alone["together"]
+    other = Guarantee.from_dict(both["evaluations"][1]["guarantee"])
+    sum_of_all = Guarantee((*fit.events, *other.events), fit.delta).epsilon
+    assert f"together cost epsilon = {sum_of_all:.4g}," in both["together"]
+    assert "added in full" in both["together"]
+    assert reported(tmp_path, model="other")["together"] == "", "nothing was measured"
+    for end in ("html", "md"):
+        assert alone["together"] in reported(tmp_path, end=end)
+
+
+def test_a_larger_evaluation_of_those_held_out_counts_as_it_is():
+    fit, large = (Guarantee((GaussianEvent("", 1.0, each),), 1e-6) for each in (9.0, 3.0))
+    held = {"people": 70, "held_out": True, "guarantee": large.to_dict()}
+    assert f"epsilon = {large.epsilon:.4g}," in together([held], fit)
+    assert "70 private rows" in together([held], Guarantee())
+    people = GaussianEvent("", 1.0, 3.0, relation="replace-unit")
+    other = held | {"guarantee": Guarantee((people,), 1e-6).to_dict()}
+    assert "do not add up" in together([other], fit)
+    of_people = Guarantee((people,), 1e-6)
+    assert "70 people were held out" in together([other], of_people)
+
+
+def test_each_evaluation_has_a_heading(here, tmp_path):
+    heads = (
+        "Evaluation 1: 600 private rows, held out from the fit, epsilon 1",
+        "Evaluation 2: 2,000 private rows, epsilon 1",
+    )
+    given = ("--evaluation", "own.json")
+    page, text = (reported(tmp_path, *given, end=end) for end in ("html", "md"))
+    for each in heads:
+        assert f"<h3>{each}</h3>" in page
+        assert f"### {each}" in text
 
 
 def test_an_evaluation_that_says_of_no_model_is_refused(here, tmp_path):

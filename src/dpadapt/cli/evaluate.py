@@ -190,7 +190,7 @@ def _found(job: Job, account: Account | None) -> Evaluation:
             noise=job.noise.value,
             random_state=job.random_state,
         )
-    return replace(found, model=digest)
+    return replace(found, model=digest, held_out=job.holdout)
 
 
 def _asked(job: Job) -> tuple[tuple[Any, Private], dict[str, Any], str]:

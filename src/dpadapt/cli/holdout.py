@@ -109,7 +109,7 @@ class HoldOut:
 
         with charge_told(account):
             found = evaluate(model, test, epsilon=self.epsilon, delta=self.delta, **options)
-        return replace(found, model=digest)
+        return replace(found, model=digest, held_out=True)
 
     def tell(self, found: Evaluation, private: Private, fitted: Guarantee) -> None:
         """Write an evaluation; show it, and what it has cost together with the fit."""

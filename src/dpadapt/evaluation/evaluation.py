@@ -120,6 +120,8 @@ class Evaluation:
         rows: who has rows of two classes counts in both, in parts. Empty if not counted.
     rule : str
         From which probability on classes were predicted; empty if as the model does.
+    held_out : bool
+        Whether these people were held out from the fit of the model, so that nobody is in both.
 
     Examples
     --------
@@ -138,6 +140,7 @@ class Evaluation:
     model: str = ""
     classes: tuple[tuple[str, Interval], ...] = ()
     rule: str = ""
+    held_out: bool = False
 
     @property
     def where(self) -> str:
@@ -222,6 +225,7 @@ class Evaluation:
             "model": self.model,
             "classes": [[name, asdict(rows)] for name, rows in self.classes],
             "rule": self.rule,
+            "held_out": self.held_out,
         }
 
     def to_json(self) -> str:
@@ -259,6 +263,7 @@ class Evaluation:
             str(data.get("model", "")),
             tuple((str(name), _interval(rows)) for name, rows in data.get("classes", ())),
             str(data.get("rule", "")),
+            data.get("held_out") is True,
         )
 
     def _repr_html_(self) -> str:

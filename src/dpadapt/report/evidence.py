@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpadapt.privacy import Guarantee
+from dpadapt.privacy.accounting.events import ParallelEvent
+from dpadapt.privacy.files.guarantees import read_guarantee
 
-from .wording import unit
+from .wording import people, unit
 
 if TYPE_CHECKING:
     from dpadapt.audit.result import AuditResult
 
     from .page import ReportContext
 
-__all__ = ["audited", "check_evidence"]
+__all__ = ["audited", "check_evidence", "together"]
 
 
 def check_evidence(context: ReportContext, estimator: Any, guarantee: Guarantee) -> None:
@@ -118,3 +121,62 @@ no private row took part. Neighbours differed in one unit: one row replaced by a
         f"A new fit with {what} was attacked on {audit.rows}; no private row took part. Neighbours "
         f"differed in one unit: {audit.unit}."
     )
+
+
+def together(evaluations: Iterable[Mapping[str, Any]], fit: Guarantee) -> str:
+    """What fit and evaluations cost together, from all that was released, and who was held out.
+
+    Nobody who was held out is in the fit, so that both cost the larger of the two. Of any other
+    evaluation it is not known who is in it: it is added, as if they were the people of the fit.
+
+    Parameters
+    ----------
+    evaluations : iterable of mappings
+        What ``Evaluation.to_dict()`` gives, or the like.
+    fit : Guarantee
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.accounting.events import GaussianEvent
+    >>> fit, small = (Guarantee((GaussianEvent("", 1.0, s),), 1e-6) for s in (4.5, 9.0))
+    >>> held = {"people": 50, "held_out": True, "guarantee": small.to_dict()}
+    >>> together([held], fit)
+    'Fit and evaluation together cost epsilon = 0.9342, delta = 1e-06, replace-one. 50 private \
+rows were held out from the fit to be measured: nobody is in both, and the larger of the two \
+counts.'
+    >>> together([], fit)
+    ''
+    """
+    known = [(each, read_guarantee(each["guarantee"])) for each in evaluations if _cost(each)]
+    if not known:
+        return ""
+    held = [(each, cost) for each, cost in known if each.get("held_out")]
+    branches = (fit.events, tuple(event for _, cost in held for event in cost.events))
+    others = tuple(e for each, cost in known if not each.get("held_out") for e in cost.events)
+    relations = {event.relation for events in (*branches, others) for event in events}
+    if len(relations) > 1:
+        return "Fit and evaluation have guarantees of different kinds, which do not add up."
+    (relation,) = relations
+    first = branches[0] + branches[1]
+    if all(branches):
+        first = (ParallelEvent("fit, and held out", branches, relation=relation),)
+    cost = Guarantee((*first, *others), fit.delta or max(cost.delta for _, cost in known))
+    told = [
+        f"Fit and evaluation together cost epsilon = {cost.epsilon:.4g}, delta = {cost.delta:.3g}, "
+        f"{relation}."
+    ]
+    if held:
+        told.append(
+            f"{held[0][0]['people']:,} {people(relation)} were held out from the fit to be "
+            "measured: nobody is in both, and the larger of the two counts."
+        )
+    if others:
+        told.append(
+            "Whoever else was measured is added in full, since they may be the people of the fit."
+        )
+    return " ".join(told)
+
+
+def _cost(evaluation: Mapping[str, Any]) -> Any:
+    """What an evaluation has released, if that is on record."""
+    return (evaluation.get("guarantee") or {}).get("events")

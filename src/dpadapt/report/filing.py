@@ -14,7 +14,7 @@ from dpadapt.privacy.accounting.composition import compose_delta, pld_epsilon
 
 from . import wording
 from .card import QUESTIONS, Card
-from .evidence import audited
+from .evidence import audited, together
 from .releases import list_releases
 from .sections import outcome, story
 
@@ -26,6 +26,7 @@ __all__ = [
     "columns_used",
     "filing",
     "filled",
+    "heading",
     "measured_rows",
     "odds_sentence",
     "schema_digest",
@@ -155,6 +156,33 @@ def cautions(evaluation: Any) -> list[str]:
     return [str(each) for each in (*evaluation.get("caveats", ()), *noise.get("caveats", ()))]
 
 
+def heading(number: int, evaluation: Any) -> str:
+    """Which evaluation it is: of whom, by which rule, at which epsilon, as far as is on record.
+
+    Parameters
+    ----------
+    number : int
+        Place among those of the report.
+    evaluation : mapping
+        What ``Evaluation.to_dict()`` gives, or the like.
+
+    Examples
+    --------
+    >>> heading(1, {"people": 500, "held_out": True, "guarantee": {"epsilon": 0.5}})
+    'Evaluation 1: 500 private rows, held out from the fit, epsilon 0.5'
+    """
+    cost, facts = evaluation.get("guarantee") or {}, []
+    if "people" in evaluation:
+        facts.append(f"{evaluation['people']:,} {wording.people(cost.get('relation', ''))}")
+    if evaluation.get("held_out"):
+        facts.append("held out from the fit")
+    if evaluation.get("rule"):
+        facts.append(f"predicting {evaluation['rule']}")
+    if "epsilon" in cost:
+        facts.append(f"epsilon {cost['epsilon']:.4g}")
+    return f"Evaluation {number}{': ' * bool(facts)}{', '.join(facts)}"
+
+
 def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
     """Title, model, baseline, difference and verdict of each measure of an evaluation, as texts.
 
@@ -225,6 +253,7 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
         "label": context.label,
         "guarantee": guarantee.to_dict(),
         "second_opinion_epsilon": second if math.isfinite(second) else None,
+        "together": together(context.evaluations, guarantee),
         "for_people": odds_sentence(guarantee),
         "unit": wording.unit(guarantee.relation) if guarantee.events else "none",
         "relation": wording.relation(guarantee.relation),

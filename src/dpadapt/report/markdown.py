@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .card import Card
-from .filing import cautions, filled, measured_rows
+from .filing import cautions, filled, heading, measured_rows
 from .wording import BLANK, CLASSES
 
 __all__ = ["as_markdown"]
@@ -39,6 +39,8 @@ def _lines(filed: dict[str, Any]) -> Iterator[str]:
     yield f"# {_safe(filed['title'])}"
     yield f"\n{filed['method']}, dpadapt {filed['dpadapt']}."
     yield f"\n**{guarantee['sentence']}**"
+    if filed["together"]:
+        yield f"\n{filed['together']}"
     if filed["result"]:
         yield f"\nResult: {_safe(filed['result'])}"
     yield f"\nFor people: {filed['for_people']}"
@@ -105,7 +107,8 @@ def _evidence(filed: dict[str, Any]) -> Iterator[str]:
     yield "\n## Private evaluation\n"
     if not filed["evaluations"]:
         yield f"{BLANK} (none was given to this report)"
-    for evaluation in filed["evaluations"]:
+    for number, evaluation in enumerate(filed["evaluations"], 1):
+        yield f"\n### {_safe(heading(number, evaluation))}"
         yield f"\n{_safe(str(evaluation.get('sentence', '')))}\n"
         heads = ("measure", "model", "baseline", "difference", "the model is")
         yield from _table(heads, measured_rows(evaluation))

@@ -27,7 +27,7 @@ from . import curves, wording
 from .card import Card
 from .coefficients import Shown, show_coefficients
 from .evidence import audited, check_evidence
-from .filing import cautions, filing, filled, measured_rows
+from .filing import cautions, filing, filled, heading, measured_rows
 from .markdown import as_markdown
 from .releases import list_releases
 from .sections import story
@@ -175,7 +175,10 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
     shown = show_coefficients(
         model, label=context.label, scale=context.feature_scale, features=told.features
     )
-    measured = [(each, cautions(each), measured_rows(each)) for each in context.evaluations]
+    measured = [
+        (heading(number, each), each, cautions(each), measured_rows(each))
+        for number, each in enumerate(context.evaluations, 1)
+    ]
     bounds = _bounds(guarantee, told)  # those that only keep numbers finite tell a reader nothing
     events, second = guarantee.events, pld_epsilon(guarantee.events, guarantee.delta)
     return {

@@ -16,6 +16,7 @@ __all__ = [
     "RELATIONS",
     "counted",
     "one_line",
+    "people",
     "relation",
     "strength",
     "unit",
@@ -112,6 +113,17 @@ def counted(name: str) -> str:
     ('private rows', '')
     """
     return _COUNTED.get(name, "")
+
+
+def people(name: str) -> str:
+    """What there are so many of, under a relation.
+
+    Examples
+    --------
+    >>> people("replace-one"), people("replace-unit")
+    ('private rows', 'people')
+    """
+    return "people" if name == "replace-unit" else "private rows"
 
 
 def unit(name: str) -> str:
