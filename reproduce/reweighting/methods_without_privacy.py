@@ -154,7 +154,7 @@ def mean_matching(split: Split) -> Fit:
     >>> round(error(split, mean_matching(split).predict), 4)
     0.0
     """
-    from dpadapt.baselines.kernel_mean_matching import kernel_mean_matching
+    from dpadapt.papers.baselines.kernel_mean_matching import kernel_mean_matching
 
     rows = _scaling(split.X)
     source, target = rows(split.X)[:, :-1], rows(split.X_private)[:, :-1]

@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+
+from ._lazy import is_of
 
 __all__ = [
     "Between",
@@ -182,6 +185,8 @@ class OneOf(_Listed):
 class Named(Constraint):
     """A strategy (:class:`dpadapt._strategy.Strategy`): the name of a default one, or an object.
 
+    A class may be given by its dotted name; it is imported when it is asked for.
+
     Examples
     --------
     >>> from dataclasses import dataclass
@@ -197,25 +202,36 @@ class Named(Constraint):
     ValueError: solver must be one of 'newton', or an object of Newton; got 'secant'.
     """
 
-    kinds: Mapping[str, type]
+    kinds: Mapping[str, type | str]
 
-    def __init__(self, kinds: Mapping[str, type], *, advice: str = "") -> None:
+    def __init__(self, kinds: Mapping[str, type | str], *, advice: str = "") -> None:
         object.__setattr__(self, "kinds", kinds)
         object.__setattr__(self, "advice", advice)
 
     @property
     def rule(self) -> str:
-        objects = " or ".join(dict.fromkeys(kind.__name__ for kind in self.kinds.values()))
+        names = (kind if isinstance(kind, str) else kind.__name__ for kind in self.kinds.values())
+        objects = " or ".join(dict.fromkeys(name.rpartition(".")[2] for name in names))
         return f"be one of {', '.join(map(repr, self.kinds))}, or an object of {objects}"
 
     def accepts(self, value: Any) -> bool:
         if isinstance(value, str):
             return value in self.kinds
-        return isinstance(value, tuple(self.kinds.values()))
+        kinds = self.kinds.values()
+        return any(
+            is_of(value, kind) if isinstance(kind, str) else isinstance(value, kind)
+            for kind in kinds
+        )
 
     def make(self, value: Any) -> Any:
         """The object that a name stands for; an object stands for itself."""
-        return self.kinds[value]() if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        kind = self.kinds[value]
+        if isinstance(kind, str):  # a paper's own way, which is imported when it is asked for
+            module, _, name = kind.rpartition(".")
+            kind = getattr(import_module(module), name)
+        return kind()
 
 
 @dataclass(frozen=True, init=False)

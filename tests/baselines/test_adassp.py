@@ -9,7 +9,7 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.baselines import AdaSSPClassifier, AdaSSPRegressor, PublicOnlyRegressor
-from dpadapt.baselines._tasks import BaselineTask
+from dpadapt.papers.baselines._tasks import BaselineTask
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.testing.tape import releases, taped
 

@@ -11,8 +11,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from dpadapt import Private
 from dpadapt.baselines import KMMClassifier, KMMRegressor, kernel_mean_matching
-from dpadapt.baselines._kernels import kernel
-from dpadapt.baselines.kernel_mean_matching import _Box
+from dpadapt.papers.baselines._kernels import kernel
+from dpadapt.papers.baselines.kernel_mean_matching import _Box
 
 
 def gaussians(m=2000, n=2000, seed=0, d=1):

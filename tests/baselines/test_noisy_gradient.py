@@ -14,8 +14,8 @@ from dpadapt.baselines import (
     NoisySGDRegressor,
     PublicOnlyRegressor,
 )
-from dpadapt.baselines._descent import noisy_descent, tuned
-from dpadapt.baselines._tasks import BaselineTask, residuals
+from dpadapt.papers.baselines._descent import noisy_descent, tuned
+from dpadapt.papers.baselines._tasks import BaselineTask, residuals
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.testing.tape import releases, taped

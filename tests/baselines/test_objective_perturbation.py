@@ -12,16 +12,16 @@ from scipy import stats
 from audit import epsilon_lower_bound
 from dpadapt import Private
 from dpadapt.baselines import ObjectivePerturbationClassifier, ObjectivePerturbationRegressor
-from dpadapt.baselines import objective_perturbation as module
-from dpadapt.baselines._tasks import BaselineTask
-from dpadapt.baselines.objective_perturbation import (
+from dpadapt.papers.baselines import objective_perturbation as module
+from dpadapt.papers.baselines._tasks import BaselineTask
+from dpadapt.papers.baselines.objective_perturbation import (
     Logistic,
     Objective,
     PseudoHuber,
     minimise,
     nesterov,
 )
-from dpadapt.baselines.queries import JACOBIAN, needed_strength
+from dpadapt.papers.baselines.queries import JACOBIAN, needed_strength
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import gaussian_delta
 from dpadapt.privacy.core.noise import SeededNoise

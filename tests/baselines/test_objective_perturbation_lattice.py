@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from dpadapt import Private
 from dpadapt.baselines import ObjectivePerturbationClassifier
-from dpadapt.baselines._tasks import BaselineTask
-from dpadapt.baselines.queries import needed_strength
+from dpadapt.papers.baselines._tasks import BaselineTask
+from dpadapt.papers.baselines.queries import needed_strength
 from dpadapt.privacy import Cleaning, PrivacyError, Rows
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.core.noise import _power_of_two

@@ -15,7 +15,7 @@ from dpadapt.baselines import (
     PublicOnlyClassifier,
     PublicOnlyRegressor,
 )
-from dpadapt.baselines._tasks import BaselineTask, fit_logistic
+from dpadapt.papers.baselines._tasks import BaselineTask, fit_logistic
 
 
 @pytest.mark.parametrize(

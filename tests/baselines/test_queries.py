@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.baselines.objective_perturbation import Logistic, Objective, PseudoHuber, minimise
-from dpadapt.baselines.queries import (
+from dpadapt.papers.baselines.objective_perturbation import (
+    Logistic,
+    Objective,
+    PseudoHuber,
+    minimise,
+)
+from dpadapt.papers.baselines.queries import (
     ClippedGradient,
     CrossMoment,
     RowMoment,

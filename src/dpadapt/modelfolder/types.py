@@ -34,14 +34,16 @@ ESTIMATORS = frozenset().union(
     _under("dpadapt.kernels.kernel_classifier", "KernelClassifier"),
     _under("dpadapt.hybrid.hybrid_tilt", "HybridTilt"),
     _under("dpadapt.hybrid.subsample_test_reweigh", "SubsampleTestReweigh"),
-    _under("dpadapt.baselines.adassp", "AdaSSPClassifier AdaSSPRegressor"),
-    _under("dpadapt.baselines.noisy_gradient", "NoisyGradientClassifier NoisyGradientRegressor"),
-    _under("dpadapt.baselines.noisy_sgd", "NoisySGDRegressor"),
+    _under("dpadapt.papers.baselines.adassp", "AdaSSPClassifier AdaSSPRegressor"),
     _under(
-        "dpadapt.baselines.objective_perturbation",
+        "dpadapt.papers.baselines.noisy_gradient", "NoisyGradientClassifier NoisyGradientRegressor"
+    ),
+    _under("dpadapt.papers.baselines.noisy_sgd", "NoisySGDRegressor"),
+    _under(
+        "dpadapt.papers.baselines.objective_perturbation",
         "ObjectivePerturbationClassifier ObjectivePerturbationRegressor",
     ),
-    _under("dpadapt.baselines.public_only", "PublicOnlyClassifier PublicOnlyRegressor"),
+    _under("dpadapt.papers.baselines.public_only", "PublicOnlyClassifier PublicOnlyRegressor"),
 )
 """What a model folder may be: the estimators that carry a guarantee."""
 
@@ -115,6 +117,23 @@ kernels of this library serve fits. Value objects derive what they can in their 
 """
 
 
+def _moved(old: str, new: str, names: str) -> dict[str, str]:
+    return {f"dpadapt.{old}.{name}": f"dpadapt.{new}.{name}" for name in names.split()}
+
+
+MOVED = _moved(
+    "baselines",
+    "papers.baselines",
+    "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
+)
+"""Where modules that folders name have gone: a folder that was written before loads as ever."""
+
+
+def _now(name: str) -> str:
+    module, _, attribute = name.rpartition(".")
+    return f"{MOVED.get(module, module)}.{attribute}"
+
+
 class Names:
     """The names that one load or save accepts: the closed list and those that the caller adds.
 
@@ -150,7 +169,9 @@ trusted=['os.system'], or --trust os.system.
         self.trusted = frozenset(trusted)
 
     def check(self, name: Any) -> str:
-        """Return a name if it is on the list; nothing is imported."""
+        """Return a name if it is on the list, as it is now; nothing is imported."""
+        if isinstance(name, str) and name not in self.trusted:
+            name = _now(name)
         if not isinstance(name, str) or name not in ESTIMATORS | PARTS | self.trusted:
             shown = name if isinstance(name, str) else repr(name)
             raise ModelFolderError(

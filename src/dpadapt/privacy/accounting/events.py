@@ -4,9 +4,10 @@ An event states a mathematical fact about one release (or ``count`` of the same 
 whatever composition, calibration, ledgers and reports ask; those know no event by name. Silence is
 safe: :class:`Event` itself states nothing, and what states nothing costs everything.
 
-A class of events registers itself, if it stands in :mod:`dpadapt.privacy`. One from elsewhere, or a
-subclass that answers differently, states nothing, whatever it says: answers are part of the proof.
-Here are the basic ones; others stand with their mechanism in :mod:`dpadapt.privacy.mechanisms`.
+A class of events registers itself, if it stands in :mod:`dpadapt.privacy`, or is known by its name
+(:mod:`.reviewed`). One from elsewhere, or a subclass that answers differently, states nothing,
+whatever it says: answers are part of the proof. Here are the basic ones; others stand with their
+mechanism.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
-import pkgutil
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from numbers import Integral, Real
@@ -27,6 +27,7 @@ from dpadapt._types import FloatArray
 from ... import _validate
 from .pld import PrivacyLoss, RandomisedResponse, WorstLoss
 from .renyi import renyi_pure, renyi_sum, square
+from .reviewed import EVENTS
 
 __all__ = ["BoundedRangeEvent", "DiscreteGaussianEvent", "Event", "GaussianEvent", "LaplaceEvent"]
 __all__ += ["ParallelEvent", "PureEvent", "Relation", "event_from_dict"]
@@ -60,6 +61,10 @@ class Event:
 
     def __init_subclass__(cls) -> None:
         kind, ours = vars(cls).get("kind"), cls.__module__.startswith("dpadapt.privacy.")
+        if kind in EVENTS:
+            if f"{cls.__module__}.{cls.__qualname__}" != f"dpadapt.{EVENTS[kind]}":
+                raise TypeError(f"the kind of event {kind!r} is taken by {EVENTS[kind]}.")
+            return
         if kind in _KINDS:
             raise TypeError(f"the kind of event {kind!r} is taken by {_KINDS[kind].__qualname__}.")
         if kind and ours and "__slots__" in vars(cls):  # made twice: first without, then with slots
@@ -405,7 +410,7 @@ def check_events(name: str, value: Any) -> None:
 
 def is_known(event: Event) -> bool:
     """Whether an event and all that it holds answer as they were reviewed, in this package."""
-    own = _KINDS.get(type(event).kind) is type(event)
+    own = _kind(type(event).kind) is type(event)
     return own and all(map(is_known, event.inner or ()))
 
 
@@ -419,13 +424,18 @@ def event_from_dict(data: dict[str, Any]) -> Event:
     True
     """
     kind = data.get("kind")
-    if kind not in _KINDS:  # its mechanism may not have been needed yet
-        folder = importlib.import_module("dpadapt.privacy.mechanisms")
-        for module in pkgutil.iter_modules(folder.__path__, f"{folder.__name__}."):
-            importlib.import_module(module.name)
-    if kind not in _KINDS:
+    if (own := _kind(kind)) is None:
         raise ValueError(f"unknown kind of event {kind!r}; was it written by a newer version?")
-    return _KINDS[kind].from_dict(data)
+    return own.from_dict(data)
+
+
+def _kind(kind: Any) -> type[Event] | None:
+    """The one class of a kind; one that stands elsewhere is imported only now."""
+    if kind not in EVENTS:
+        return _KINDS.get(kind)
+    module, _, name = f"dpadapt.{EVENTS[kind]}".rpartition(".")
+    found: type[Event] = getattr(importlib.import_module(module), name)
+    return found
 
 
 def _plain(value: Any) -> Any:

@@ -130,6 +130,6 @@ class Guarantee:
         return guarantee
 
     def _repr_html_(self) -> str:
-        from ..shown import as_html
+        from .shown import as_html
 
         return as_html(self)

@@ -19,9 +19,8 @@ from dpadapt._types import FloatArray
 
 from ... import _validate
 from ..accounting.events import Event, ParallelEvent, Relation
-from ..doors import check_door
 from ..rows.sources import RowSource
-from ..shown import delta_caveat, printed_caveat
+from .doors import check_door
 from .errors import PrivacyError
 from .guarantee import Guarantee
 from .hidden import Hidden, Part, claimed, finite
@@ -31,6 +30,7 @@ from .noise import NoiseSource
 from .pricing import Budget, calibrated, priced
 from .quiet import muted, withheld
 from .sample import Progress, Sample
+from .shown import delta_caveat, printed_caveat
 from .statistic import Statistic
 
 __all__ = ["Session"]

@@ -18,9 +18,9 @@ from dpadapt._types import FloatArray
 
 from ..accounting.composition import compose_epsilon
 from ..accounting.events import Event
+from ..core.doors import check_door
 from ..core.errors import PrivacyError
 from ..core.session import Session
-from ..doors import check_door
 from .answers import Answers, answers_of
 from .asked_model import AskedModel, check_interactive
 from .secret_state import SecretState, damaged

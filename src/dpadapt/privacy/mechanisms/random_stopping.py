@@ -16,11 +16,11 @@ from dpadapt._types import FloatArray
 from ... import _validate
 from ..accounting.events import Addition, Event, Relation, check_events
 from ..accounting.renyi import renyi_orders, renyi_sum
+from ..core.doors import check_door
 from ..core.errors import PrivacyError
 from ..core.hidden import Hidden
 from ..core.mechanism import Mechanism, Noise
 from ..core.noise import NoiseSource
-from ..doors import check_door
 
 __all__ = ["RandomStopping", "RandomStoppingEvent", "random_runs"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-from .accounting.composition import compose_epsilon
-from .accounting.events import Event
+from ..accounting.composition import compose_epsilon
+from ..accounting.events import Event
 
 if TYPE_CHECKING:
-    from .core.guarantee import Guarantee
+    from .guarantee import Guarantee
 
 __all__ = ["as_html"]
 

@@ -1,0 +1,1 @@
+"""The methods that this library's own are compared with; found as ``dpadapt.baselines``."""
