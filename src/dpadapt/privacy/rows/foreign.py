@@ -11,10 +11,9 @@ of a row is then a function of this row alone, whatever it does.
   the same state of the global random generators. What a row leaves behind is thrown away with the
   copy, so that nothing of it stays in a model. It runs in a context of its own, in which numpy's
   and decimal's settings and all context variables are; warning filters, the environment and
-  settings of scikit-learn and torch are put back after each row, and so are the variables of
-  modules, classes and threads that its code names (:mod:`.variables`). Other settings of the
-  process, what libraries, native code and other processes keep, and files are not ours to put back:
-  code that keeps rows *there* keeps them.
+  settings of scikit-learn and torch are put back after each row. Variables of a module, of a class
+  or of a thread, other settings of the process, shared memory and what native code keeps are not
+  ours to copy: code that keeps rows *there* keeps them.
 - It gets clean memory: an array that it makes and does not fill (``np.empty``, ``where=`` without
   ``out=``, ``torch.empty``) holds the same for every row, and not what the row before left there.
 - A row on which it fails is a row without a value; whoever calls says what that means.
@@ -55,7 +54,6 @@ from numpy.typing import NDArray
 from ..core.quiet import muted
 from .row_wise import closed, content, parts_of, row_wise
 from .total import by_rows, taken
-from .variables import Variables
 
 __all__ = ["Alone", "apply", "apply_to_pairs"]
 
@@ -107,7 +105,6 @@ class Alone:
                 "find the same state for every private row: give it without open files, locks and "
                 "handles."
             )
-        self.variables()  # it refuses what cannot be put back
 
     def _same_in(self, copied: Any) -> Any:
         """What a copy still shares with the original and can hold something; None if nothing."""
@@ -124,10 +121,6 @@ class Alone:
             elif id(part) in ours and not _is_constant(part):
                 return part
         return None
-
-    def variables(self) -> Variables:
-        """What its modules and classes hold now."""
-        return Variables(self._parts)
 
     def fresh(self) -> Callable[..., Any]:
         """The function with the state it was given in."""
@@ -282,7 +275,7 @@ def _clean_memory() -> Iterator[None]:
 
 
 @contextmanager
-def _chances(alone: Alone) -> Iterator[Callable[[], None]]:
+def _chances() -> Iterator[Callable[[], None]]:
     """One thread at a time, with clean memory; the generators are given back as they were.
 
     What is yielded is called after each row: it puts settings back, and ends the work if a signal
@@ -292,11 +285,10 @@ def _chances(alone: Alone) -> Iterator[Callable[[], None]]:
         torch = sys.modules.get("torch")
         python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
         drawn = None if torch is None else torch.get_rng_state()
-        settings, variables = _Settings(), alone.variables()
+        settings = _Settings()
         settings.put_back()  # so that the first row finds what the others do
 
         def after() -> None:
-            variables.put_back()
             settings.put_back()
             if raised:
                 raise raised[0]
@@ -417,7 +409,7 @@ def apply(
             return by_rows(call, n_rows)
         alone, results, failed = Alone(function), None, np.ones(n_rows, dtype=bool)
         alone.check()
-        with _chances(alone) as after:
+        with _chances() as after:
             for i in range(n_rows):
                 row = None
                 for copies in (1, 2):  # a function may take no single row
@@ -492,7 +484,7 @@ def apply_to_pairs(
         alone, values = Alone(kernel), np.zeros((rows, columns))
         left, right = ([T[i : i + 1] for i in range(len_)] for T, len_ in ((A, rows), (B, columns)))
         alone.check()
-        with _chances(alone) as after:
+        with _chances() as after:
             for i in range(rows):
                 for j in range(i + 1 if A is B else columns):
                     pair = left[i].copy(), right[j].copy()
