@@ -104,9 +104,9 @@ def open_private(
     The cells of a CSV file stay text here: each cell is read by itself later, as the public table
     says. A quoted cell may go over several lines: its lines would else be rows of their own, and
     one person several of them. So the file must come from a program that writes quotes as CSV does:
-    two stray quotes in two lines, one at the beginning of a cell and one at the end, may make one
-    cell of all that is between them. A single one makes none, and it, a missing comma or a blank
-    line changes its own row and no other.
+    what is quoted so is read as it was written, whatever stands in a cell, and each record is a row
+    of its own. In a file that is not well quoted a stray quote can pair with one of another line,
+    and make one row of two, or two of one. A missing comma or a blank line changes its own row.
 
     Parameters
     ----------
