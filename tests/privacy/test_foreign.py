@@ -66,11 +66,12 @@ from dpadapt import (
 from dpadapt.evaluation.answers import asked
 from dpadapt.kernels import RBF, FunctionKernel
 from dpadapt.privacy import Cleaning, RowMean, Rows
+from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.rows.foreign import Alone, apply
 from dpadapt.privacy.rows.row_wise import _PARTS, _ROW_WISE, row_wise
 from dpadapt.privacy.rows.sources import MemoryRows
 from dpadapt.privacy.rows.views import MappedRows
-from dpadapt.privacy.statistics import Gram, Prepared
+from dpadapt.privacy.statistics import Gram, Prepared, SecondMoment
 
 ROWS, PLACE = 300, 17
 REST = np.arange(ROWS) != PLACE
@@ -959,6 +960,18 @@ def test_a_slow_map_sees_every_row_once_for_all_passes():
     with private.encode([0, 1]).open(epsilon=1.0, delta=1e-6) as session:
         session.hide(Rows(Cleaning(9.0)))
     assert CALLS == [1] * ROWS
+
+
+def test_a_guarantee_names_the_code_of_others_that_it_rests_on():
+    private = Private(X, LABELS[:ROWS])
+    slow = private.map(counted, 2)
+    for source, names in ((slow, ["counted"]), (private.map(np.sin, 3), []), (slow, ["counted"])):
+        with source.open(epsilon=1.0, delta=1e-6) as session:
+            total = session.hide(SecondMoment(Cleaning(9.0)))
+            session.plan(moment=SymmetricGaussian.of(total))
+        told = [each for each in session.guarantee.caveats if "code of others" in each]
+        assert len(told) == len(names), "also where its rows were kept"
+        assert all(name in told[0] for name in names)
 
 
 def test_drawn_rows_are_their_own():

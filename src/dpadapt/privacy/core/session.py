@@ -19,6 +19,7 @@ from dpadapt._types import FloatArray
 
 from ... import _validate
 from ..accounting.events import Event, ParallelEvent, Relation
+from ..rows.foreign import noted
 from ..rows.sources import RowSource
 from .doors import check_door
 from .errors import PrivacyError
@@ -30,7 +31,7 @@ from .noise import NoiseSource
 from .pricing import Budget, calibrated, priced
 from .quiet import muted, withheld
 from .sample import Progress, Sample
-from .shown import delta_caveat, printed_caveat
+from .shown import delta_caveat, foreign_caveat, printed_caveat
 from .statistic import Statistic
 
 __all__ = ["Session"]
@@ -82,6 +83,7 @@ class Session:
         self._events: tuple[Event, ...] | None = None
         self._counting: Callable[..., Counting] | None = None  # of rows with a label, in the plan
         self._early: list[Hidden] = []  # what was hidden before they are counted
+        self._foreign: set[str] = set()  # names of code of others that saw rows
         self._printed = False  # whether the noise is a paper's, and may give more than was asked
         self._count = Lock()  # of threads that would use a grant, or plan, at the same time
         self._left: dict[Grant, float | Fraction] = {}  # what each grant still buys
@@ -156,7 +158,8 @@ class Session:
         sensitivity = self.sensitivity(statistic, part)  # first: it refuses what could overflow
         view = self._part(part).lent(keep=keep)
         try:
-            value = withheld(lambda: finite(statistic.reduce(view)), PrivacyError)
+            with noted(self._foreign):
+                value = withheld(lambda: finite(statistic.reduce(view)), PrivacyError)
         finally:
             view.end()
         name, radius = f"radius ({statistic.label})", statistic.entry_radius()
@@ -188,7 +191,7 @@ class Session:
         """
         self._own(hidden)
         claim = claimed(sensitivity)
-        with muted():
+        with muted(), noted(self._foreign):
             value = withheld(lambda: finite(function(hidden._value.view())))
         made = Hidden(value, label or hidden.label, claim, hidden.part, self, norm=norm)
         return self._made(made)
@@ -337,14 +340,17 @@ class Session:
 
     def _let_out(self, grant: Grant, hidden: Hidden, public: dict[str, Any]) -> Any:
         release = grant.mechanism.release
-        return withheld(lambda: release(hidden, grant.scale, self._source, **public), PrivacyError)
+        with noted(self._foreign):
+            return withheld(
+                lambda: release(hidden, grant.scale, self._source, **public), PrivacyError
+            )
 
     @property
     def guarantee(self) -> Guarantee:
         """What was charged, and so what may be claimed."""
         if not self._events:
             return Guarantee()
-        caveats = [*self._source.caveats]
+        caveats = [*self._source.caveats, *foreign_caveat(self._foreign)]
         if self._printed:
             caveats += printed_caveat(self._events, self.epsilon, self.delta)
         if self.relation == "replace-one":

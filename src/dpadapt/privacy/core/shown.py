@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from ..accounting.composition import compose_epsilon
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from .guarantee import Guarantee
 
 __all__ = ["as_html"]
+
+_MOST_NAMES = 5
 
 
 def as_html(guarantee: Guarantee) -> str:
@@ -63,4 +66,22 @@ def delta_caveat(delta: float, n_rows: int) -> list[str]:
     return [
         f"delta {delta:.3g} is larger than one over the {n_rows} private rows: a mechanism that "
         "publishes one row at random would also satisfy it."
+    ]
+
+
+def foreign_caveat(names: Collection[str]) -> list[str]:
+    """Say it where code of others saw private rows: what the guarantee then rests on.
+
+    Examples
+    --------
+    >>> foreign_caveat(["KNNImputer"])[0].partition(":")[0]
+    'code of others saw private rows (KNNImputer), one row a call and with fresh state'
+    """
+    if not names:
+        return []
+    listed = ", ".join(sorted(names)[:_MOST_NAMES]) + ", ..." * (len(names) > _MOST_NAMES)
+    return [
+        f"code of others saw private rows ({listed}), one row a call and with fresh state: the "
+        "guarantee rests on its keeping nothing of a row outside of itself, in variables of "
+        "modules or classes, in threads, files or other processes."
     ]

@@ -10,10 +10,11 @@ of a row is then a function of this row alone, whatever it does.
 - It gets fresh state for every row: a copy of its objects and of the cells of its closures, and
   the same state of the global random generators. What a row leaves behind is thrown away with the
   copy, so that nothing of it stays in a model. It runs in a context of its own, in which numpy's
-  and decimal's settings and all context variables are; warning filters, the environment and
-  settings of scikit-learn and torch are put back after each row. Variables of a module, of a class
-  or of a thread, other settings of the process, shared memory and what native code keeps are not
-  ours to copy: code that keeps rows *there* keeps them.
+  and decimal's settings and all context variables are; warning filters, the environment,
+  scikit-learn's settings, torch's default type and whether it follows gradients are put back after
+  each row. Variables of a module, of a class or of a thread, also those of functions that it finds
+  there, other settings of the process, shared memory and what native code keeps are not ours to
+  copy: code that keeps rows *there* keeps them. The guarantee says so by name (:func:`note`).
 - It gets clean memory: an array that it makes and does not fill (``np.empty``, ``where=`` without
   ``out=``, ``torch.empty``) holds the same for every row, and not what the row before left there.
 - A row on which it fails is a row without a value; whoever calls says what that means.
@@ -35,7 +36,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from copy import copy, deepcopy
 from enum import Enum
 from fractions import Fraction
@@ -52,10 +53,10 @@ import sklearn
 from numpy.typing import NDArray
 
 from ..core.quiet import muted
-from .row_wise import closed, content, parts_of, row_wise
+from .row_wise import closed, content, names_of_unknown, parts_of, row_wise
 from .total import by_rows, taken
 
-__all__ = ["Alone", "apply", "apply_to_pairs"]
+__all__ = ["Alone", "apply", "apply_to_pairs", "note", "noted"]
 
 Chosen = NDArray[np.bool_]
 Results = tuple[Any, ...]  # arrays with one row for each row of a call; or None
@@ -63,6 +64,35 @@ Finish = Callable[[Any, int], Results]
 
 _ONE_AT_A_TIME = RLock()  # the generators are of the whole process
 _FRESH = 20_261_118  # the seed that every row finds in the global generators
+
+
+_NOTED: ContextVar[set[str] | None] = ContextVar("names of foreign code", default=None)
+
+
+@contextmanager
+def noted(names: set[str]) -> Iterator[None]:
+    """Meanwhile, names of foreign code that sees rows are added to a set.
+
+    Examples
+    --------
+    >>> names = set()
+    >>> with noted(names):
+    ...     note(abs)
+    >>> names
+    {'builtin_function_or_method'}
+    """
+    before = _NOTED.set(names)
+    try:
+        yield
+    finally:
+        _NOTED.reset(before)
+
+
+def note(function: Any) -> None:
+    """Say that a map that is not known to be row-wise sees rows, or has seen them."""
+    names = _NOTED.get()
+    if names is not None:
+        names |= names_of_unknown(function)
 
 
 class Alone:
@@ -407,6 +437,7 @@ def apply(
                 return finish(function(*given(places)), n_rows if places is None else len(places))
 
             return by_rows(call, n_rows)
+        note(function)
         alone, results, failed = Alone(function), None, np.ones(n_rows, dtype=bool)
         alone.check()
         with _chances() as after:
@@ -481,6 +512,7 @@ def apply_to_pairs(
     with muted():
         if row_wise(kernel):
             return finish(kernel(A.copy(), B.copy()), (rows, columns))
+        note(kernel)
         alone, values = Alone(kernel), np.zeros((rows, columns))
         left, right = ([T[i : i + 1] for i in range(len_)] for T, len_ in ((A, rows), (B, columns)))
         alone.check()

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["closed", "content", "parts_of", "row_wise"]
+__all__ = ["closed", "content", "names_of_unknown", "parts_of", "row_wise"]
 
 _HOME = f"{Path(__file__).parents[2]}{os.sep}"
 # Public names in scikit-learn of what treats every row of a block on its own, proved by reading
@@ -83,7 +83,25 @@ def row_wise(function: Any) -> bool:
     >>> row_wise(lambda X: X - X.mean())
     False
     """
-    return all(_known(each) for each in parts_of(function, known_only=True))
+    return not any(True for _ in _unknown(function))
+
+
+def names_of_unknown(function: Any) -> set[str]:
+    """Names of whatever a map is made of that is not known to be row-wise.
+
+    Examples
+    --------
+    >>> from sklearn.impute import KNNImputer
+    >>> names_of_unknown(KNNImputer().transform)
+    {'KNNImputer'}
+    """
+    named = (FunctionType, type)
+    kinds: Any = (each if isinstance(each, named) else type(each) for each in _unknown(function))
+    return {str(kind.__qualname__).rpartition("<locals>.")[2].split(".")[0] for kind in kinds}
+
+
+def _unknown(function: Any) -> Iterator[Any]:
+    return (each for each in parts_of(function, known_only=True) if not _known(each))
 
 
 def parts_of(root: Any, *, known_only: bool = False) -> Iterator[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from .arrow import ArrowBlock
-from .foreign import Alone, apply
+from .foreign import Alone, apply, note
 from .row_wise import row_wise
 from .schema import ReadBlock, Schema, is_sparse, ruled
 from .sources import Block, ParquetRows, Places, RowSource, unique
@@ -141,6 +141,7 @@ class MappedRows(RowSource):
             for table, y in self._source.blocks():
                 yield self._mapped(table), y
             return
+        note(self._transform)  # it may have seen them before
         known, made = iter(self._kept), []
         for table, y in self._source.blocks():
             for start in range(0, table.shape[0], _SLOW_ROWS):  # so that a progress bar moves
