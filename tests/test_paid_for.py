@@ -17,7 +17,9 @@ from benchmarks.signals_table import FIT, HOLD_OUT, SIGNALS, found, tables
 from command import run
 from dpadapt.cli.stopping import Stopped, heard, not_before
 from dpadapt.modelfolder import load_model
+from dpadapt.modelfolder.sealing import seal, sealed_facts
 from dpadapt.privacy import Ledger
+from dpadapt.privacy.files.guarantees import read_guarantee
 from dpadapt.privacy.files.whole_files import patience, turn, whole_file
 from dpadapt.privacy.ledger import tables as tables_of_ledger
 from dpadapt.privacy.ledger.sqlite import SqliteStore
@@ -144,6 +146,16 @@ def test_a_hold_out_that_was_paid_for_is_measured_after_a_kill(tmp_path, monkeyp
     monkeypatch.chdir(folder)
     spent = account().spent()
     again = ("evaluate", "--model", "model", "--private", "private.csv", *BASIC, *LEDGER)
+    before = Path("model/guarantee.json").read_bytes()
+    _, record = sealed_facts(Path("guarantee.json"), before)
+    assert record.pop("held_out") == [0.25, 120]
+    another = Path(shutil.copytree("model", "another"))  # released the same, and held nobody out
+    files = {each.name: each.read_bytes() for each in another.iterdir()}
+    files.pop("guarantee.json")
+    own = read_guarantee(json.loads(before))
+    (another / "guarantee.json").write_bytes(seal(own, files, record))
+    refused = run("evaluate", "--model", "another", *again[3:], "--holdout", code=1)
+    assert "has paid for no evaluation of this model" in refused
     text = run(*again, "--holdout", "--out", "found.json")
     assert "On 30 private rows" in text
     assert account().spent() == spent

@@ -112,13 +112,17 @@ def test_the_report_says_what_fit_and_evaluations_cost_together(here, tmp_path):
 def test_a_larger_evaluation_of_those_held_out_counts_as_it_is():
     fit, large = (Guarantee((GaussianEvent("", 1.0, each),), 1e-6) for each in (9.0, 3.0))
     held = {"people": 70, "held_out": True, "guarantee": large.to_dict()}
-    assert f"epsilon = {large.epsilon:.4g}," in together([held], fit)
-    assert "70 private rows" in together([held], Guarantee())
+    assert f"epsilon = {large.epsilon:.4g}," in together([held], fit, held_out=True)
+    assert "70 private rows" in together([held], Guarantee(), held_out=True)
     people = GaussianEvent("", 1.0, 3.0, relation="replace-unit")
     other = held | {"guarantee": Guarantee((people,), 1e-6).to_dict()}
-    assert "do not add up" in together([other], fit)
+    assert "do not add up" in together([other], fit, held_out=True)
     of_people = Guarantee((people,), 1e-6)
-    assert "70 people were held out" in together([other], of_people)
+    assert "70 people were held out" in together([other], of_people, held_out=True)
+    forged = together([held], fit)  # the fit held nobody out, whatever the file says
+    assert f"epsilon = {Guarantee((*fit.events, *large.events), 1e-6).epsilon:.4g}," in forged
+    assert "added in full" in forged
+    assert "nobody is in both" not in forged
 
 
 def test_each_evaluation_has_a_heading(here, tmp_path):

@@ -180,7 +180,7 @@ def _found(job: Job, account: Account | None) -> Evaluation:
     _foresee(job, given, options)
     (model, private), own = given, account
     if job.holdout and account is not None:
-        private, own = _held_out(private, model, account), None  # charged already
+        private, own = _held_out(private, job, model, account), None  # charged already
     with charge_told(account):
         found = measure(
             model,
@@ -228,14 +228,23 @@ def _foresee(job: Job, given: tuple[Any, Private], options: dict[str, Any]) -> N
         say("" if number else "before", sentence)
 
 
-def _held_out(private: Private, model: Any, account: Account) -> Private:
-    """Those whom the fit of a model has held out, if it has paid to measure them."""
+def _held_out(private: Private, job: Job, model: Any, account: Account) -> Private:
+    """Those whom the fit of a model has held out, if it has paid to measure them.
+
+    Another fit may have released the same of people of whom none were held out: the model folder
+    says what its own fit did.
+    """
+    from dpadapt.modelfolder.record import read_record
     from dpadapt.privacy.units.parts import paid_part
 
     say_note("the private file must be that of fit, its rows in the same order.")
-    released = model.guarantee_.events
+    released, held = model.guarantee_.events, read_record(job.model)[0].held_out
     for reserve in account.reserves():
-        if reserve.fit and released[: len(reserve.fit)] == reserve.fit:
+        own = released[: len(reserve.fit)] == reserve.fit and held == (
+            reserve.share,
+            reserve.people,
+        )
+        if reserve.fit and own:
             return paid_part(private, reserve, account)
     raise TableError(
         f"--holdout: {account.name} has paid for no evaluation of this model that is not made yet. "

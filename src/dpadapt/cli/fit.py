@@ -278,6 +278,8 @@ def _fitted(
             keep_class_errors(model, public.features, public.labels)
         context = _context(job, public, private, model)
         reading = _reading(public, own_form, model)
+        if hold is not None:
+            reading["held_out"], context["held_out"] = (hold.share, private.n_people), True
         digest = saved(place, model, account, reading, **context)
     return Fitted(model, public, private, test, account, context, reading, digest)
 

@@ -153,6 +153,7 @@ def as_options(reading: dict[str, Any]) -> dict[str, Any]:
     """
     from dpadapt.evaluation import OnPublic
 
-    options = {name: value for name, value in reading.items() if name not in ("form", "on_public")}
+    others = ("form", "held_out", "on_public")
+    options = {name: value for name, value in reading.items() if name not in others}
     known = reading.get("on_public")
     return options if known is None else {**options, "public": OnPublic.from_dict(known)}

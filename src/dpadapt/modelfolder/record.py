@@ -46,6 +46,9 @@ class Record:
         Of public labels that are numbers.
     largest_error : float or None
         That counts, from public labels.
+    held_out : (float, int) or None
+        Share of the private people that the fit has held out to be measured, and how many there
+        were with them.
     on_public : mapping or None
         How far the model and the public model are apart on public rows, as plain values.
 
@@ -68,6 +71,7 @@ class Record:
     form: Mapping[str, str] = field(default_factory=dict)
     label_range: tuple[float, float] | None = None
     largest_error: float | None = None
+    held_out: tuple[float, int] | None = None
     on_public: Mapping[str, Any] | None = None
 
     @classmethod
@@ -87,6 +91,7 @@ class Record:
         known = {name: getattr(self, name) for name in (*_TOLD, "left_out")}
         if self.evaluation is not None:
             known["evaluations"] = (self.evaluation,)
+        known["held_out"] = True if self.held_out else None
         return {name: value for name, value in known.items() if value not in ("", None, ())}
 
     @property
@@ -120,6 +125,9 @@ class Record:
                 given[name] = tuple(_number(each) for each in given[name])
         if len(given.get("label_range", (0, 0))) != 2:
             raise ValueError("label_range")
+        if "held_out" in given:
+            share, people = given["held_out"]
+            given["held_out"] = (_number(share), int(_number(people)))
         if "largest_error" in given:
             given["largest_error"] = _number(given["largest_error"])
         given["left_out"] = tuple((name, why) for name, why in given.get("left_out", ()))

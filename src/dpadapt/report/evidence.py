@@ -123,7 +123,9 @@ no private row took part. Neighbours differed in one unit: one row replaced by a
     )
 
 
-def together(evaluations: Iterable[Mapping[str, Any]], fit: Guarantee) -> str:
+def together(
+    evaluations: Iterable[Mapping[str, Any]], fit: Guarantee, *, held_out: bool = False
+) -> str:
     """What fit and evaluations cost together, from all that was released, and who was held out.
 
     Nobody who was held out is in the fit, so that both cost the larger of the two. Of any other
@@ -134,13 +136,15 @@ def together(evaluations: Iterable[Mapping[str, Any]], fit: Guarantee) -> str:
     evaluations : iterable of mappings
         What ``Evaluation.to_dict()`` gives, or the like.
     fit : Guarantee
+    held_out : bool
+        Whether the fit has held people out: an evaluation that says so itself is not asked.
 
     Examples
     --------
     >>> from dpadapt.privacy.accounting.events import GaussianEvent
     >>> fit, small = (Guarantee((GaussianEvent("", 1.0, s),), 1e-6) for s in (4.5, 9.0))
     >>> held = {"people": 50, "held_out": True, "guarantee": small.to_dict()}
-    >>> together([held], fit)
+    >>> together([held], fit, held_out=True)
     'Fit and evaluation together cost epsilon = 0.9342, delta = 1e-06, replace-one. 50 private \
 rows were held out from the fit to be measured: nobody is in both, and the larger of the two \
 counts.'
@@ -150,9 +154,14 @@ counts.'
     known = [(each, read_guarantee(each["guarantee"])) for each in evaluations if _cost(each)]
     if not known:
         return ""
-    held = [(each, cost) for each, cost in known if each.get("held_out")]
+    held = [(each, cost) for each, cost in known if held_out and each.get("held_out") is True]
     branches = (fit.events, tuple(event for _, cost in held for event in cost.events))
-    others = tuple(e for each, cost in known if not each.get("held_out") for e in cost.events)
+    others = tuple(
+        event
+        for each, cost in known
+        if not (held_out and each.get("held_out") is True)
+        for event in cost.events
+    )
     relations = {event.relation for events in (*branches, others) for event in events}
     if len(relations) > 1:
         return "Fit and evaluation have guarantees of different kinds, which do not add up."
@@ -166,9 +175,10 @@ counts.'
         f"{relation}."
     ]
     if held:
+        most = max(each["people"] for each, _ in held)
         told.append(
-            f"{held[0][0]['people']:,} {people(relation)} were held out from the fit to be "
-            "measured: nobody is in both, and the larger of the two counts."
+            f"{most:,} {people(relation)} were held out from the fit to be measured: nobody is in "
+            "both, and the larger of the two counts."
         )
     if others:
         told.append(

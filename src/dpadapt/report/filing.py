@@ -253,7 +253,7 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
         "label": context.label,
         "guarantee": guarantee.to_dict(),
         "second_opinion_epsilon": second if math.isfinite(second) else None,
-        "together": together(context.evaluations, guarantee),
+        "together": together(context.evaluations, guarantee, held_out=context.held_out),
         "for_people": odds_sentence(guarantee),
         "unit": wording.unit(guarantee.relation) if guarantee.events else "none",
         "relation": wording.relation(guarantee.relation),

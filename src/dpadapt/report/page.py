@@ -81,6 +81,9 @@ class ReportContext:
         SHA-256 of the files of the model.
     model : str
         Digest of the model in its folder: an evaluation or an audit of another is refused.
+    held_out : bool
+        Whether the fit has held people out to be measured; what an evaluation says of itself counts
+        only then.
 
     Examples
     --------
@@ -104,6 +107,7 @@ class ReportContext:
     evaluations: Sequence[Mapping[str, Any]] = ()
     digests: Mapping[str, str] = field(default_factory=dict)
     model: str = ""
+    held_out: bool = False
 
 
 def write_report(
