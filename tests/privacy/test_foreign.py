@@ -775,6 +775,20 @@ def _circle(X):
     return X
 
 
+def test_a_stream_that_a_logger_took_before_says_nothing(capfd, monkeypatch):
+    taken = sys.stderr
+    monkeypatch.setitem(globals(), "TAKEN", taken)
+
+    def speaking(X):
+        print(f"secret {X}", file=TAKEN)  # noqa: F821
+        TAKEN.write("secret")  # noqa: F821
+        return X
+
+    values(speaking, X[:5])
+    print("public", file=taken)
+    assert capfd.readouterr().err == "public\n"
+
+
 @pytest.mark.parametrize("function", [_handled, _enabled, _first, _circle])
 def test_nothing_is_said_whoever_speaks(function, capfd, monkeypatch):
     said = io.StringIO()

@@ -8,7 +8,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, TypeVar
@@ -51,6 +51,11 @@ def _ignore_warnings(undo: ExitStack) -> None:
 
 
 def _mute(undo: ExitStack) -> None:
+    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):  # held by a logger, say
+        with suppress(AttributeError, TypeError):  # one of another kind keeps its voice
+            if "write" not in vars(stream):
+                vars(stream)["write"] = len
+                undo.callback(vars(stream).pop, "write", None)
     undo.enter_context(redirect_stdout(_Nowhere()))
     undo.enter_context(redirect_stderr(_Nowhere()))
     for owner, name, nothing in _SPEAKING:
