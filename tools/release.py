@@ -58,7 +58,7 @@ def differences(one: Path, other: Path) -> list[str]:
 
 def _build(kind: str, source: Path, out: Path) -> Path:
     """Build a wheel or an sdist; gives the only file that came out."""
-    command = [sys.executable, "-m", "build", f"--{kind}", "--outdir", out, source]
+    command: list[str | Path] = [sys.executable, "-m", "build", f"--{kind}", "-o", out, source]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     (found,) = out.glob("*.whl" if kind == "wheel" else "*.tar.gz")
     return found
@@ -71,13 +71,14 @@ def _try(wheel: Path, folder: Path) -> None:
     code = example((ROOT / "README.md").read_text(encoding="utf-8"))
     nothing = "import importlib.util as i; assert not any(map(i.find_spec, '{}'.split()))"
     where = "import dpadapt, sys; assert dpadapt.__file__.startswith(sys.prefix)"
-    for each in (
+    tries: list[list[str | Path]] = [
         [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel],
         [python, "-c", f"{nothing.format(EXTRAS)}; {where}"],
         [python, "-c", code],
         [python.with_name("dpadapt"), "--version"],
         [python.with_name("dpadapt"), "--help"],
-    ):
+    ]
+    for each in tries:
         subprocess.run(each, check=True, cwd=folder)  # away from the sources
 
 
