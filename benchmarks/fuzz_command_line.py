@@ -362,6 +362,7 @@ def main() -> None:
             if number % 50 == 0:
                 print(f"{counts.done} calls, {counts.bad} bad", flush=True)
     print(f"{counts.done} calls, {counts.bad} bad: {dict(sorted(counts.ended.items()))}")
+    sys.exit(counts.bad > 0)
 
 
 if __name__ == "__main__":

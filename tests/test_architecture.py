@@ -281,10 +281,6 @@ def settings() -> dict:
     return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
-def test_version_is_stated_once_in_effect():
-    assert settings()["project"]["version"] == dpadapt.__version__
-
-
 def test_the_wheel_holds_no_experiment_and_the_source_archive_does():
     targets = settings()["tool"]["hatch"]["build"]["targets"]
     assert targets["wheel"] == {"packages": ["src/dpadapt"]}

@@ -713,6 +713,7 @@ URLS = [
 
 @pytest.mark.parametrize("url", URLS)
 def test_a_password_is_never_shown_or_pickled(url: str) -> None:
+    pytest.importorskip("psycopg")
     account = Account(Ledger(url), "hospital")
     with pytest.raises(LedgerError, match=r"cannot be reached.*Connection refused") as error:
         account.charge(SMALL, "fit")

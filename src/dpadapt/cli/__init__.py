@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from .. import __version__
 from . import (
     agent,
     audit,
@@ -123,9 +124,7 @@ _ledger_app = _app(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"dpadapt {version('dpadapt')}")
+        typer.echo(f"dpadapt {__version__}")
         raise typer.Exit
 
 

@@ -11,6 +11,9 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+from scipy import special
+
 from .errors import ModelFolderError
 from .states import STATES
 
@@ -193,10 +196,16 @@ trusted=['os.system'], or --trust os.system.
 
     def of(self, thing: Any) -> str:
         """Name of a class or function on the list; the inverse of :meth:`find`."""
-        module = str(getattr(thing, "__module__", None) or "")
+        module = str(getattr(thing, "__module__", None) or _home(thing))
         own = getattr(thing, "__qualname__", None) or getattr(thing, "__name__", "")
         exact, public = f"{module}.{own}", f"{module.split('._')[0]}.{own}"
         for name in (exact, public, *sorted(self.trusted)):
             if name in ESTIMATORS | PARTS | self.trusted and self.find(name) is thing:
                 return name
         return self.check(public if module.startswith("sklearn.") else exact)
+
+
+def _home(thing: Any) -> str:
+    """Module of a compiled function that names none: of numpy before 2.2, and of scipy."""
+    name = getattr(thing, "__name__", "")
+    return next((m.__name__ for m in (np, special) if name and vars(m).get(name) is thing), "")

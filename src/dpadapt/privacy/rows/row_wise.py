@@ -49,6 +49,7 @@ _PARTS = {
     "sklearn.compose.ColumnTransformer": ("transformers_",),
     "sklearn.preprocessing.FunctionTransformer": ("func", "kw_args"),
 }
+_LOSSES = "sklearn._loss._loss"  # compiled; before 1.9 its classes say that they are of "_loss"
 # Where values come from that an object may hold: their objects are data, and none can be called.
 _HOLDERS = ("numpy.random", "pandas", "pathlib", "datetime", "decimal")
 _CELLS = (bool, int, float, complex, str, bytes, object)  # types of cells, and no maps of tables
@@ -276,7 +277,7 @@ def _is_data(part: Any) -> bool:
         return True
     if kind in (type, ABCMeta, FunctionType, np.ufunc):  # they do not act in arithmetic
         return True
-    return _of_numpy(kind) or _defined_in(kind, (*_HOLDERS, "sklearn"))
+    return _of_numpy(kind) or _defined_in(kind, (*_HOLDERS, "sklearn")) or _is(kind, _LOSSES)
 
 
 def _named(kind: type) -> Any:
