@@ -14,6 +14,10 @@ from .task import Task
 __all__ = ["check_settings", "estimator_class", "known_estimators", "make_estimator"]
 
 _NEED_AGENTS = ("HybridTilt", "SubsampleTestReweigh")
+_NO_BUDGET = (
+    *("AdaptationPipeline", "PublicOnlyClassifier", "PublicOnlyRegressor"),
+    *_NEED_AGENTS,
+)
 _AUTO = {
     Task.auto: ("AutoClassifier", "AutoRegressor"),
     Task.classification: ("AutoClassifier",),
@@ -42,11 +46,11 @@ def estimator_class(name: str | None, task: Task) -> type:
 
     if name is None:
         name = "AutoClassifier" if task is Task.classification else "AutoRegressor"
-    known = known_estimators()
-    kind = _named(name, known)
+    kind = _named(name)
     classifies = issubclass(kind, ClassifierMixin)
     if classifies != (task is Task.classification):
         asked = "classes" if task is Task.classification else "numbers"
+        known = {each: _named(each) for each in known_estimators()}
         fitting = [each for each in known if issubclass(known[each], ClassifierMixin) != classifies]
         raise typer.BadParameter(
             f"--estimator {name} does not predict {asked}, which the label asks for. Those that "
@@ -55,14 +59,19 @@ def estimator_class(name: str | None, task: Task) -> type:
     return kind
 
 
-def _named(name: str, known: dict[str, type]) -> type:
+def _named(name: str) -> type:
+    """The class of a name, which alone is imported."""
+    from importlib import import_module
+
+    known = known_estimators()
     if name in _NEED_AGENTS:
         raise typer.BadParameter(f"--estimator {name} asks agents one by one; use it in Python.")
     if name not in known:
         listed, near = ", ".join(sorted(known)), get_close_matches(name, known, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
         raise typer.BadParameter(f"--estimator {name} is not one of: {listed}.{meant}")
-    return known[name]
+    kind: type = getattr(import_module(known[name]), name)
+    return kind
 
 
 def check_settings(
@@ -77,8 +86,7 @@ def check_settings(
     --------
     >>> check_settings("DiscrepancyRegressor", ["radius=2"], epsilon=1.0, delta=1e-6)
     """
-    known = known_estimators()
-    kinds = [_named(each, known) for each in _AUTO[task]] if name is None else [_named(name, known)]
+    kinds = [_named(each) for each in (_AUTO[task] if name is None else [name])]
     refused: list[Exception] = []
     for kind in kinds:
         try:
@@ -113,19 +121,12 @@ def _check_name(name: str, kinds: Sequence[Any]) -> None:
     raise typer.BadParameter(f"--set {name}: no such parameter.{meant} {lists}.")
 
 
-def known_estimators() -> dict[str, type]:
-    """Estimators that a model folder can hold and that take a budget, by name."""
-    from importlib import import_module
-
+def known_estimators() -> dict[str, str]:
+    """Estimators that a model folder can hold and that take a budget: their modules, by name."""
     from dpadapt.modelfolder.types import ESTIMATORS
 
     pairs = (each.rpartition(".") for each in ESTIMATORS)
-    kinds = {
-        name: getattr(import_module(module), name)
-        for module, _, name in pairs
-        if name not in ("AdaptationPipeline", *_NEED_AGENTS)
-    }
-    return {name: kind for name, kind in kinds.items() if hasattr(kind, "_check_parameters")}
+    return {name: module for module, _, name in pairs if name not in _NO_BUDGET}
 
 
 def make_estimator(kind: type, given: Sequence[str], **session: Any) -> Any:
