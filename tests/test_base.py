@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
@@ -205,6 +205,16 @@ def test_checks_come_before_anything_is_read():
     with pytest.raises(ValueError, match="epsilon must be a positive, finite number; got 0"):
         Toy(epsilon=0).fit(None, None, private=private)
     assert not private.spent(1e-6).events
+
+
+def test_a_mixin_behind_the_estimator_is_refused_with_the_cure():
+    """scikit-learn would not see it, and read classes as numbers."""
+    with pytest.raises(TypeError, match=r"class Late\(ClassifierMixin, PrivateEstimator\)"):
+        type("Late", (PrivateEstimator, ClassifierMixin), {})
+    with pytest.raises(TypeError, match=r"class Late\(RegressorMixin, PrivateEstimator\)"):
+        type("Late", (PrivateEstimator, RegressorMixin), {})
+    early = type("Early", (ClassifierMixin, PrivateEstimator), {"__init__": lambda self: None})
+    assert is_classifier(early())
 
 
 def test_classes_are_encoded_and_kept():

@@ -30,13 +30,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, is_classifier
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import validate_data
 
+from . import _constraints as constraints
 from ._cautions import caution, earlier_events, with_total
 from ._checks import SESSION, aligned_private, session_options, warn_of_printed
 from ._constraints import Count, Flag, Table, check_parameters
-from ._linear import class_labels
+from ._linear import LinearClassifier, LinearRegressor, class_labels
 from ._progress import row_progress
 from ._story import Story, plain_story
 from ._strategy import Strategy, split_params, strategy_of
@@ -44,7 +45,14 @@ from ._tables import refuse_huge, words_for_tables
 from .privacy import Guarantee, Private, Session
 from .privacy.mechanisms import count_labels
 
-__all__ = ["PrivateEstimator", "Problem", "read_public"]
+__all__ = [
+    "LinearClassifier",
+    "LinearRegressor",
+    "PrivateEstimator",
+    "Problem",
+    "constraints",
+    "read_public",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +124,6 @@ class PrivateEstimator(BaseEstimator):
 
     Examples
     --------
-    >>> from dpadapt._linear import LinearRegressor
     >>> from dpadapt.privacy import Cleaning
     >>> from dpadapt.privacy.mechanisms import SymmetricGaussian
     >>> from dpadapt.privacy.statistics import SecondMoment
@@ -150,6 +157,17 @@ class PrivateEstimator(BaseEstimator):
     _constraints: ClassVar[Table] = {**SESSION, "verbose": [Count(least=0), Flag()]}
     _reads_labels: ClassVar[bool] = True
     """Whether private labels are needed."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        places = {kind: place for place, kind in enumerate(cls.__mro__)}
+        for mixin in (ClassifierMixin, RegressorMixin):
+            if places.get(mixin, -1) > places[BaseEstimator]:
+                raise TypeError(
+                    f"{cls.__name__} inherits from {mixin.__name__} after PrivateEstimator, and "
+                    "scikit-learn would not see it: name the mixin first, as in "
+                    f"class {cls.__name__}({mixin.__name__}, PrivateEstimator)."
+                )
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, private: Private | None = None) -> Self:
         """Fit to public labelled rows and private ones.
