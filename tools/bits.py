@@ -136,7 +136,7 @@ class Comparison:
 
     def lines(self) -> Iterator[str]:
         """Say it, the largest change first."""
-        fits = {name.partition(" | ")[0] for name in self.changed}
+        fits = {name.rpartition(" | ")[0] for name in self.changed}
         yield (
             f"{self.equal} fits equal bit for bit, {len(fits)} changed, {len(self.gone)} gone, "
             + (f"{len(self.new)} new")
