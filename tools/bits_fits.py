@@ -61,14 +61,24 @@ def catalogue() -> list[Any]:
     raise ImportError(f"no catalogue of combinations at {' or '.join(CATALOGUES)}.")
 
 
-def option_fits() -> Iterator[tuple[str, Fit]]:
+def option_fits() -> dict[str, Fit]:
     """Every way of the tests' table of options, as it is and with each option at a second value.
 
     Examples
     --------
-    >>> next(option_fits())[0]
-    'option | ReweightingRegressor(solver=KnownNoise(shrink=True, steps=None)) | numbers'
+    >>> "option | AutoRegressor(experts=['linear']) | numbers" in option_fits()
+    True
     """
+    fits: dict[str, Fit] = {}
+    for name, fit in _options():
+        number = 1  # ways that are told apart by their order alone
+        while (found := name if number == 1 else f"{name} | {number}") in fits:
+            number += 1
+        fits[found] = fit
+    return fits
+
+
+def _options() -> Iterator[tuple[str, Fit]]:
     if str(TESTS) not in sys.path:
         sys.path.insert(0, str(TESTS))
     table = importlib.import_module("option_table")
@@ -110,7 +120,7 @@ def all_fits(*, quick: bool = False) -> dict[str, Fit]:
         if UNREPEATABLE not in one.name and not slow:
             fits[name] = partial(_combination, one)
     if not quick:
-        fits |= dict(option_fits())
+        fits |= option_fits()
     fits |= dict(_by_solver()) | dict(_by_table(quick))
     from tools import bits_more
 
