@@ -10,6 +10,8 @@ import pytest
 
 from tools.draw import draw, floors
 from tools.house import SOURCE, code_lines, cycles, read_house, reading_sentence
+from tools.house_names import size_lines
+from tools.house_walks import modules_imported, walk
 
 MOST_PARAMETERS = 14  # of an estimator
 
@@ -104,6 +106,37 @@ def test_names_that_nobody_uses_are_seen(tmp_path):
     }
     house = house_of(tmp_path, **files)
     assert [(module.name, name) for module, name in house.used_by_nobody()] == [("a", "dead")]
+
+
+def test_sizes_are_counted(tmp_path):
+    files = {
+        "a": "import os\nfrom typing import (\n    Any,\n)\n__all__ = ['one']\ndef one(): ...\n",
+        "b": "from .a import one\nclass Two:\n    class Inner: ...\n_own = value = 1\n",
+        "inner/c": "value = 2\ndef one(): ...\n",
+    }
+    house = house_of(tmp_path, **files)
+    told = list(size_lines("all", house.modules.values(), ["Of `Two`."]))
+    assert told[0] == "all: 5 files, 12 lines, 12 of code"
+    assert told[1] == "  plumbing: 6 lines of imports and __all__, 50.0% of the code"
+    assert told[2].endswith(
+        ": 5, 3 different ones, 2 of them imported by another file or in a page"
+    )
+    assert told[3].endswith("files: 2, 1 of them classes or functions")
+    assert told[4] == "  classes: 2, 1 of them at the top of a file"
+    assert {each.name for each in house.outside("inner")} == {"", "a", "b"}
+    assert {each.name for each in house.outside("in")} == set(house.modules)
+
+
+def test_a_walk_passes_files_and_says_how_deep():
+    found = walk(lambda: reading_sentence(HOUSE), SOURCE.parent.parent / "tools")
+    assert found.files == ("house.py",)
+    assert "house.py:reading_sentence" in found.deepest
+    assert found.calls > found.functions > 1
+
+
+@pytest.mark.slow
+def test_modules_of_a_command_are_counted():
+    assert 5 < modules_imported(["--help"]) < len(HOUSE.modules)
 
 
 def test_without_cycles_there_are_none():

@@ -1,6 +1,7 @@
 """Measure the house: files, lines, arrows, cycles, parameters, and what must be read to trust it.
 
-Usage: ``python -m tools.house [folder of the package]``
+Usage: ``python -m tools.house [folder of the package] [--without papers ...] [--walks]``. Sizes are
+printed with and without the named folders; ``--walks`` also runs fits and follows them.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,8 @@ from pathlib import Path
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+
+from .house_names import doubled, read_pages, size_lines
 
 __all__ = ["SOURCE", "House", "Module", "code_lines", "cycles", "read_house", "reading_sentence"]
 
@@ -180,6 +183,11 @@ class House:
         """Files of folders."""
         return [module for module in self.modules.values() if module.part in parts]
 
+    def outside(self, folder: str) -> list[Module]:
+        """Files that are not in a folder of this name, such as "papers" or "privacy.local"."""
+        found = self.modules.items()
+        return [module for name, module in found if not f"{name}.".startswith(f"{folder}.")]
+
     def code(self, *parts: str) -> int:
         """Lines of code of folders."""
         return sum(module.code for module in self.inside(*parts))
@@ -261,14 +269,21 @@ def _hundreds(count: int) -> str:
     return f"{100 * math.ceil(count / 100):,}"
 
 
-def _story(house: House) -> Iterator[str]:
+def _story(house: House, left_out: Sequence[str], pages: Sequence[str]) -> Iterator[str]:
     modules = list(house.modules.values())
-    lines, code = sum(each.lines for each in modules), sum(each.code for each in modules)
-    yield f"{len(modules)} files, {lines:,} lines, {code:,} of code, {len(house.arrows):,} arrows"
+    yield from size_lines("all", modules, pages)
+    for folder in left_out:
+        rest = house.outside(folder)
+        there = "" if len(rest) < len(modules) else " (there is none)"
+        yield from size_lines(f"without {folder}/{there}", rest, pages)
+    yield f"\narrows: {len(house.arrows):,} of files, {len(house.part_arrows)} of folders"
     yield f"cycles of files: {cycles(house.arrows) or 'none'}"
     without = [pair for pair in house.arrows if not any(house.modules[e].is_package for e in pair)]
     yield f"cycles without __init__ files: {cycles(without) or 'none'}"
     yield f"cycles of folders: {cycles(house.part_arrows) or 'none'}"
+    yield "\npublic names of two or more files"
+    for name, files in doubled({each.name: each.tree for each in modules}).items():
+        yield f"{name:28} {' '.join(files)}"
     yield "\nfolder                   files   lines    code"
     for part in sorted({each.part for each in modules}):
         inside = house.inside(part)
@@ -288,7 +303,17 @@ def main() -> None:
     """Print the measures of a package."""
     parser = argparse.ArgumentParser(description="Measure the house.")
     parser.add_argument("source", nargs="?", type=Path, default=SOURCE, help="folder of a package")
-    print(*_story(read_house(parser.parse_args().source)), sep="\n")
+    parser.add_argument("--without", nargs="*", default=["papers"], help="folders to leave out")
+    parser.add_argument("--walks", action="store_true", help="follow some runs; a few minutes")
+    given = parser.parse_args()
+    house = read_house(given.source)
+    for line in _story(house, given.without, read_pages(given.source.parent.parent)):
+        print(line)
+    if given.walks:
+        from .house_walks import walk_lines
+
+        for line in walk_lines(house, given.source):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,15 @@ __all__ = [
 
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
-    """Linear predictions from ``coef_`` and ``intercept_``."""
+    """Linear predictions from ``coef_`` and ``intercept_``.
+
+    Examples
+    --------
+    >>> model = LinearRegressor()
+    >>> model.coef_, model.intercept_, model.n_features_in_ = np.array([2.0]), 1.0, 1
+    >>> model.predict([[3.0]])
+    array([7.])
+    """
 
     def predict(self, X: ArrayLike) -> NDArray[np.float64]:
         """Predict labels.
@@ -65,7 +73,16 @@ class ScoreClassifier(ClassifierMixin, BaseEstimator):
 
 
 class LinearClassifier(ScoreClassifier):
-    """Classes by linear scores, from ``coef_``, ``intercept_`` and ``classes_``."""
+    """Classes by linear scores, from ``coef_``, ``intercept_`` and ``classes_``.
+
+    Examples
+    --------
+    >>> model = LinearClassifier()
+    >>> model.coef_, model.intercept_ = np.array([[2.0]]), np.array([-1.0])
+    >>> model.classes_, model.n_features_in_ = np.array(["no", "yes"]), 1
+    >>> model.predict([[0.0], [3.0]]).tolist()
+    ['no', 'yes']
+    """
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores: of the second class for two classes, else one for each class.

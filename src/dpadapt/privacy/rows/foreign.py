@@ -89,7 +89,12 @@ def noted(names: set[str]) -> Iterator[None]:
 
 
 def note(function: Any) -> None:
-    """Say that a map that is not known to be row-wise sees rows, or has seen them."""
+    """Say that a map that is not known to be row-wise sees rows, or has seen them.
+
+    Examples
+    --------
+    >>> note(abs)  # nobody listens
+    """
     names = _NOTED.get()
     if names is not None:
         names |= names_of_unknown(function)
