@@ -27,9 +27,11 @@ class LinearRegressor(RegressorMixin, BaseEstimator):
 
     Examples
     --------
-    >>> model = LinearRegressor()
-    >>> model.coef_, model.intercept_, model.n_features_in_ = np.array([2.0]), 1.0, 1
-    >>> model.predict([[3.0]])
+    >>> class Line(LinearRegressor):
+    ...     def fit(self, X, y):
+    ...         self.coef_, self.intercept_, self.n_features_in_ = np.array([2.0]), 1.0, 1
+    ...         return self
+    >>> Line().fit([[0.0]], [1.0]).predict([[3.0]])
     array([7.])
     """
 
@@ -77,10 +79,12 @@ class LinearClassifier(ScoreClassifier):
 
     Examples
     --------
-    >>> model = LinearClassifier()
-    >>> model.coef_, model.intercept_ = np.array([[2.0]]), np.array([-1.0])
-    >>> model.classes_, model.n_features_in_ = np.array(["no", "yes"]), 1
-    >>> model.predict([[0.0], [3.0]]).tolist()
+    >>> class Side(LinearClassifier):
+    ...     def fit(self, X, y):
+    ...         self.coef_, self.intercept_ = np.array([[2.0]]), np.array([-1.0])
+    ...         self.classes_, self.n_features_in_ = np.unique(y), 1
+    ...         return self
+    >>> Side().fit([[0.0], [1.0]], ["no", "yes"]).predict([[0.0], [3.0]]).tolist()
     ['no', 'yes']
     """
 
