@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.events import ParallelEvent
 from dpadapt.privacy.mechanisms import CandidateLosses
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 from dpadapt.reweighting.choice import (
     Candidate,
     candidate_grid,
