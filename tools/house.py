@@ -253,7 +253,7 @@ def reading_sentence(house: House) -> str:
     claims = [module.code for name, module in house.modules.items() if ".queries" in name]
     texts = [
         f"`privacy/core`, `privacy/accounting` and `privacy/rows` (at most {always} lines of code)",
-        f"the one file of `privacy/accounting/reviewed.py` that released it (at most {one})",
+        f"the one file that released it, by `privacy/accounting/reviewed.py` (at most {one})",
     ]
     if claims:
         texts.append(f"the `queries.py` of its method (at most {_hundreds(max(claims))})")
