@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import BudgetExceeded, Ledger
 from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
@@ -32,7 +33,6 @@ from dpadapt.privacy.ledger.records import encode
 from dpadapt.privacy.mechanisms.draws import DrawsEvent
 from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
 KINDS: list[Callable[[float], Event]] = [

@@ -11,11 +11,11 @@ from dpadapt.discrepancy.matrices import row_scores, weighted_moment
 from dpadapt.discrepancy.parameters import zcdp_rho
 from dpadapt.discrepancy.queries import Bounds
 from dpadapt.discrepancy.smoothing import PNorm, Softmax
+from dpadapt.papers.selection.exponential import noisy_argmin
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import BoundedRangeEvent, PureEvent
 from dpadapt.privacy.core.noise import SeededNoise
-from dpadapt.privacy.mechanisms.exponential import noisy_argmin
 from dpadapt.privacy.statistics import SecondMoment
 
 QUERY = SecondMoment(Cleaning(radius=1.0))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Cleaning, PrivacyError, Private, Rows
 from dpadapt.privacy.core.mechanism import Mechanism
 from dpadapt.privacy.core.statistic import Statistic
@@ -23,7 +24,6 @@ from dpadapt.privacy.mechanisms import (
 )
 from dpadapt.privacy.mechanisms import gaussian as gaussian_module
 from dpadapt.privacy.mechanisms.draws import draws
-from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
 from dpadapt.privacy.statistics import RowWeights, SecondMoment, draw_rate
 
 SECRET = 0.271828

@@ -16,11 +16,11 @@ import pytest
 from dpadapt import InteractivePredictor, KernelRegressor
 from dpadapt.hybrid.questions import Below
 from dpadapt.kernels import RBF
+from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Agents, Cleaning, PrivacyError, Private, Rows, RowSum
 from dpadapt.privacy.core.home import Home
 from dpadapt.privacy.mechanisms import Descent, DrawnDescent, Gaussian
 from dpadapt.privacy.mechanisms.draws import draws
-from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
 from dpadapt.privacy.statistics import Gram, RowWeights, SecondMoment, Weighted, reweigh
 
 ROWS = np.random.default_rng(0).normal(size=(200, 2))

@@ -28,7 +28,7 @@ from dpadapt._story import Story
 from dpadapt.base import PrivateEstimator
 from dpadapt.privacy import Guarantee, Private, RowSum, Session
 from dpadapt.privacy.accounting.events import Relation
-from dpadapt.privacy.mechanisms import Gaussian, best_of_random_runs
+from dpadapt.privacy.mechanisms import Gaussian
 
 from ._solver import Origin, Run, Solver
 from ._stories import direction_story
@@ -275,6 +275,8 @@ def _best(
         hidden = session.hide(RowSum(replace(query, weights=found["weights"])), keep=True)
         correct = float(session.release(grants.score, hidden)[0])
         return -correct, {**found, "selected_": chosen}
+
+    from dpadapt.privacy.mechanisms import best_of_random_runs
 
     asked = {**mechanisms, "score": score}
     mean_runs = max(1.5, float(len(candidates)))

@@ -73,14 +73,14 @@ PARTS = frozenset().union(
     _under("dpadapt.discrepancy.smoothing", "PNorm Softmax"),
     _under("dpadapt.discrepancy.solvers", "FrankWolfe MirrorDescent SingleStage"),
     _under("dpadapt.reweighting._units", "Units"),
-    _under("dpadapt.reweighting.certificate", "ReweightingCertificate"),
-    _under("dpadapt.reweighting.choice", "Candidate"),
+    _under("dpadapt.papers.reweighting.certificate", "ReweightingCertificate"),
+    _under("dpadapt.papers.reweighting.choice", "Candidate"),
     _under("dpadapt.reweighting.horizon", "Geometry"),
     _under("dpadapt.reweighting.known_noise_course", "Course"),
     _under("dpadapt.reweighting.known_noise_moments", "MomentCourse"),
     _under("dpadapt.reweighting.known_noise_solver", "KnownNoise"),
-    _under("dpadapt.reweighting.regression_solvers", "ConvexGradient Profiled Statistics"),
-    _under("dpadapt.reweighting.classification_solvers", "GeneralGradient ProfiledLogistic"),
+    _under("dpadapt.papers.reweighting.regression_solvers", "ConvexGradient Profiled Statistics"),
+    _under("dpadapt.papers.reweighting.classification_solvers", "GeneralGradient ProfiledLogistic"),
     _under("dpadapt.mixing.adamix", "AdaMix"),
     _under("dpadapt.mixing.clipping", "AdaptiveClip FixedClip"),
     _under("dpadapt.mixing.features", "UnitRows"),
@@ -124,11 +124,18 @@ def _moved(old: str, new: str, names: str) -> dict[str, str]:
     return {f"dpadapt.{old}.{name}": f"dpadapt.{new}.{name}" for name in names.split()}
 
 
-MOVED = _moved(
-    "baselines",
-    "papers.baselines",
-    "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
-)
+MOVED = {
+    **_moved(
+        "baselines",
+        "papers.baselines",
+        "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
+    ),
+    **_moved(
+        "reweighting",
+        "papers.reweighting",
+        "certificate choice classification_solvers regression_solvers",
+    ),
+}
 """Where modules that folders name have gone: a folder that was written before loads as ever."""
 
 

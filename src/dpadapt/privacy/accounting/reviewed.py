@@ -18,27 +18,27 @@ DOORS = frozenset(
         # the papers'
         "privacy.mechanisms.descent.DrawnDescent",
         "privacy.mechanisms.draws.LearnOnDraws",
-        "privacy.mechanisms.exponential.Exponential",
-        "privacy.mechanisms.exponential.ExponentialOnBall",
+        "papers.selection.exponential.Exponential",
+        "papers.selection.exponential.ExponentialOnBall",
         "privacy.mechanisms.filtered.FilteredGaussian",
-        "privacy.mechanisms.laplace.Laplace",
-        "privacy.mechanisms.laplace.LaplaceMin",
+        "papers.selection.laplace.Laplace",
+        "papers.selection.laplace.LaplaceMin",
         "privacy.mechanisms.machine_constants.PINPConstants",
         "privacy.mechanisms.machine_constants.SparseVectorConstants",
         "privacy.mechanisms.parity.Parity",
-        "privacy.mechanisms.random_stopping.RandomStopping",
+        "papers.selection.random_stopping.RandomStopping",
         "privacy.mechanisms.randomised_response.RandomisedResponse",
     }
 )
 # what states a bound for one replaced row that adds up over several (privacy/units/groups.py)
 FOR_PEOPLE = frozenset(
     {
-        "privacy.mechanisms.exponential.Exponential",
+        "papers.selection.exponential.Exponential",
         "privacy.mechanisms.gaussian.Gaussian",
         "privacy.mechanisms.gaussian.GaussianProcess",
         "privacy.mechanisms.gaussian.SymmetricGaussian",
-        "privacy.mechanisms.laplace.Laplace",
-        "privacy.mechanisms.laplace.LaplaceMin",
+        "papers.selection.laplace.Laplace",
+        "papers.selection.laplace.LaplaceMin",
         "privacy.mechanisms.purse.GaussianPurse",
     }
 )
@@ -47,6 +47,6 @@ EVENTS = {
     "draws": "privacy.mechanisms.draws.DrawsEvent",
     "one-draw-gaussian": "privacy.mechanisms.one_draw.OneDrawGaussianEvent",
     "poisson-gaussian": "privacy.mechanisms.poisson.PoissonGaussianEvent",
-    "random-stopping": "privacy.mechanisms.random_stopping.RandomStoppingEvent",
+    "random-stopping": "papers.selection.random_stopping.RandomStoppingEvent",
     "updates": "privacy.mechanisms.updates.UpdatesEvent",
 }

@@ -65,7 +65,7 @@ from .objective import (
     loss_gradients,
     reference_weights,
 )
-from .queries import StepClaims
+from .queries.adaptation import StepClaims
 from .released_discrepancy import LabelledDiscrepancy
 
 __all__ = ["ConvexAdaptation"]

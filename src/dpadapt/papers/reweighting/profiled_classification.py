@@ -1,6 +1,6 @@
 r"""Solver "profiled" for logistic loss: noisy descent from the public model, gradients clipped.
 
-The objective is that of :mod:`~dpadapt.reweighting.profile` with :math:`z_i` the logistic loss of
+The objective is that of :mod:`.profile` with :math:`z_i` the logistic loss of
 k >= 2 classes. Its gradient in the k x d coefficients is, row by row,
 :math:`a_i \varphi'(z_i) (p_i - e_{y_i}) x_i^T`. Profiling does not bound it (the slope of the loss
 does not vanish where the loss is large), so private contributions are clipped in the Frobenius
@@ -22,11 +22,10 @@ from scipy.optimize import minimize
 from dpadapt import _validate as validate
 from dpadapt.privacy import Cleaning, Grant, Hidden, RowMap, Session
 from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.reweighting.horizon import mean_of_last, predicted_noise
 
-from .horizon import mean_of_last
-from .profile import Array, predicted_noise, profile
-from .queries import LogisticGradient
-from .queries.gradients import logistic_errors, shrink_together
+from .profile import Array, profile
+from .queries.profiled_gradients import LogisticGradient, logistic_errors, shrink_together
 
 __all__ = ["ProfiledClassification"]
 
@@ -38,7 +37,7 @@ _SPREAD = (0.01, 2.0)  # of public logits: how small and how large a shift is re
 class ProfiledClassification:
     r"""Coefficients of a logistic model by noisy gradient descent, from the public model.
 
-    As :class:`~dpadapt.reweighting.profiled_regression.ProfiledRegression`, with the preconditioner
+    As :class:`.ProfiledRegression`, with the preconditioner
     :math:`P = (S + isotropy\,tr(S)/d\,I)/2` for every class (half of S bounds the curvature) and a
     step at which the noise of the answer is predicted to change logits by at most ``noise_share``
     times their public variance (2 at most: a public model may be far too sure).

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from dpadapt import _validate
 from dpadapt._types import FloatArray
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.core.hidden import Hidden, Part
+from dpadapt.privacy.core.mechanism import Noise
+from dpadapt.privacy.core.session import Session
+from dpadapt.privacy.core.statistic import RowMean
 
-from ... import _validate
-from ..core.cleaning import Cleaning
-from ..core.hidden import Hidden, Part
-from ..core.mechanism import Noise
-from ..core.session import Session
-from ..core.statistic import RowMean
 from .exponential import Exponential
 from .random_stopping import RandomStopping, RandomStoppingEvent
 

@@ -30,13 +30,13 @@ from dpadapt.privacy import Cleaning, Grant, Hidden, Mechanism, Session
 from dpadapt.privacy.core.hidden import Part
 from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
+from dpadapt.reweighting.queries import BoundedMoment
+from dpadapt.reweighting.residual_size import SizeLook
 
 from .labelled_discrepancy import ball_maximum, labelled_discrepancy, labelled_moment
 from .profile import Array, profile
 from .profiled_regression import ProfiledRegression
-from .queries import BoundedMoment
-from .queries.gradients import shrink_together
-from .residual_size import SizeLook
+from .queries.profiled_gradients import shrink_together
 
 __all__ = ["MomentRegression", "ReleasedMoment"]
 

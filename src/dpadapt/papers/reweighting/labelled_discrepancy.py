@@ -11,7 +11,7 @@ indefinite, and yet its maximum is found globally (the trust-region subproblem):
 
 has no gap, is convex in one variable, and every s gives an upper bound.
 
-How far a private row can move it: :func:`~dpadapt.reweighting.queries.hidden_discrepancy`.
+How far a private row can move it: :func:`~dpadapt.papers.reweighting.queries.hidden_discrepancy`.
 """
 
 from __future__ import annotations

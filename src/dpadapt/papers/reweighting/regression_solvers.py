@@ -12,9 +12,10 @@ from dpadapt._constraints import Between, Count, Grid, Instance, Null, OneOf, Ta
 from dpadapt._public_fits import fit_ridge
 from dpadapt._strategy import Strategy
 from dpadapt.privacy import Session
+from dpadapt.reweighting._problems import LinearModel, RegressionProblem
 
 from ._adaptation import check_three
-from ._problems import LinearModel, RegressionProblem
+from ._problems import PaperRegression, PaperSample
 from .choice import (
     Candidate,
     bound_score,
@@ -100,29 +101,30 @@ class ConvexGradient(Strategy):
 
     def regress(self, problem: RegressionProblem, session: Session) -> LinearModel:
         """Coefficients for the private population."""
-        sample = problem.paper
+        paper = PaperRegression(problem)
+        sample = paper.sample
         algorithm = ConvexAdaptation(
             sample.rows,
             sample.labels,
             alpha=float(self.alpha),
             kappa=self.prices,
-            norm_bound=problem.coefficient_bound,
-            steps=self._steps(problem, session),
+            norm_bound=paper.coefficient_bound,
+            steps=self._steps(paper, session),
             start="zero" if self.calibration == "paper" else "public",
             calibration=self.calibration,
         )
-        return problem.solved(
+        return paper.solved(
             session,
             algorithm.mechanisms(session, sample.cleaning),
             algorithm.alpha,
             lambda grants: algorithm.release(session, grants, sample.cleaning).coefficients,
         )
 
-    def _steps(self, problem: RegressionProblem, session: Session) -> int:
+    def _steps(self, paper: PaperRegression, session: Session) -> int:
         """T, from public facts."""
         if not isinstance(self.steps, str):
             return self.steps
-        sample, alpha = problem.paper, float(self.alpha)
+        sample, alpha = paper.sample, float(self.alpha)
         if alpha == 1:  # nothing private in a step: as many as are taken at most
             return _MOST_STEPS
         setting = ConvexSetting(
@@ -130,7 +132,7 @@ class ConvexGradient(Strategy):
             epsilon=session.epsilon / (2 if alpha > 0 else 1),
             delta=session.delta,
             alpha=alpha,
-            norm_bound=problem.coefficient_bound,
+            norm_bound=paper.coefficient_bound,
             length=row_length(sample.cleaning),
             kappa=self.prices,
         )
@@ -187,7 +189,8 @@ class GeneralRegression(Strategy):
 
     def regress(self, problem: RegressionProblem, session: Session) -> LinearModel:
         """Coefficients for the private population."""
-        sample = problem.paper
+        paper = PaperRegression(problem)
+        sample = paper.sample
         losses: dict[str, RowLoss] = {"huber": HuberLoss(), "squared": SquaredLoss()}
         algorithm = GeneralAdaptation(
             sample.rows,
@@ -195,7 +198,7 @@ class GeneralRegression(Strategy):
             0,
             alpha=float(self.alpha),
             strengths=self.strengths,
-            norm_bound=problem.coefficient_bound,
+            norm_bound=paper.coefficient_bound,
             steps=_MOST_GENERAL_STEPS if self.steps is None else self.steps,
             start="zero" if self.calibration == "paper" else "public",
             calibration=self.calibration,
@@ -207,7 +210,7 @@ class GeneralRegression(Strategy):
             facts = (session.n_rows, session.epsilon, session.delta)
             theorem = algorithm.theorem_steps(row_length(sample.cleaning), *facts)
             algorithm = replace(algorithm, steps=min(_MOST_GENERAL_STEPS, theorem))
-        return problem.solved(
+        return paper.solved(
             session,
             algorithm.mechanisms(session, sample.cleaning),
             algorithm.alpha,
@@ -303,32 +306,33 @@ class Profiled(_Selecting):
 
     def regress(self, problem: RegressionProblem, session: Session) -> LinearModel:
         """Coefficients for the private population."""
-        sample = problem.paper
+        paper = PaperRegression(problem)
+        sample = paper.sample
         if self.selection is not None:
             alphas, kappas = self.grids()
-            solvers = [self._solver(problem, alpha, kappa) for alpha in alphas for kappa in kappas]
+            solvers = [self._solver(paper, alpha, kappa) for alpha in alphas for kappa in kappas]
             place, w = choose_by_random_stopping(
                 session, sample.cleaning, solvers, random_state=problem.seed
             )
             chosen = Candidate(solvers[place].alpha, solvers[place].public_kappa)
             return sample.linear(w[:, None], chosen=chosen)
-        solver = self._solver(problem, *self.one(alpha=0.0, kappa=1.0))
+        solver = self._solver(paper, *self.one(alpha=0.0, kappa=1.0))
         rows = solver.prepared(sample.cleaning)
-        return problem.solved(
+        return paper.solved(
             session,
             solver.mechanisms(session, rows),
             solver.alpha,
             lambda grants: solver.release(session, grants, rows),
         )
 
-    def _solver(self, problem: RegressionProblem, alpha: float, kappa: float) -> ProfiledRegression:
-        sample = problem.paper
+    def _solver(self, paper: PaperRegression, alpha: float, kappa: float) -> ProfiledRegression:
+        sample = paper.sample
         return ProfiledRegression(
             sample.rows,
             sample.labels,
             alpha=alpha,
             kappa=kappa * ProfiledRegression(sample.rows, sample.labels).residual ** 2,
-            norm_bound=problem.norm_bound,
+            norm_bound=paper.given.norm_bound,
             steps=self.steps,
         )
 
@@ -363,10 +367,11 @@ class Statistics(_Selecting):
 
     def regress(self, problem: RegressionProblem, session: Session) -> LinearModel:
         """Coefficients for the private population."""
-        sample = problem.paper
+        paper = PaperRegression(problem)
+        sample = paper.sample
         solver = MomentRegression(sample.rows, sample.labels, shift_bound=problem.norm_bound)
         if self.selection is not None:
-            return self._selected(session, problem, solver)
+            return self._selected(session, sample, solver)
         alpha, kappa = self.one(alpha=0.3, kappa=1.0)
         price = kappa * solver.public_model.residual**2
 
@@ -376,12 +381,12 @@ class Statistics(_Selecting):
             return sized.solve(released, alpha=alpha, kappa=price)
 
         planned = solver.mechanisms(session, sample.cleaning)
-        return problem.solved(session, planned, alpha, release)
+        return paper.solved(session, planned, alpha, release)
 
     def _selected(
-        self, session: Session, problem: RegressionProblem, solver: MomentRegression
+        self, session: Session, sample: PaperSample, solver: MomentRegression
     ) -> LinearModel:
-        sample, candidates = problem.paper, candidate_grid(solver, *self.grids())
+        candidates = candidate_grid(solver, *self.grids())
         if self.selection == "holdout":
             choice = choose_on_holdout(session, sample.cleaning, solver, candidates)
         else:

@@ -1,6 +1,6 @@
 """Solver "profiled" for regression: noisy descent on the profiled objective, from the public model.
 
-The objective is in :mod:`~dpadapt.reweighting.profile`.
+The objective is in :mod:`~dpadapt.papers.reweighting.profile`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from dpadapt import _validate as validate
 from dpadapt.privacy import Cleaning, Hidden, Mechanism, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import Prepared
+from dpadapt.reweighting.horizon import mean_of_last, predicted_noise
+from dpadapt.reweighting.residual_size import SizeLook, ordinary, residuals_tell
 
 from ._adaptation import project
-from .horizon import mean_of_last
-from .profile import Array, predicted_noise, profile
-from .queries import ClippedGradient
-from .queries.gradients import shrink_together
+from .profile import Array, profile
+from .queries.profiled_gradients import ClippedGradient, shrink_together
 from .released_discrepancy import LabelledDiscrepancy
-from .residual_size import SizeLook, ordinary, residuals_tell
 
 __all__ = ["ProfiledRegression"]
 

@@ -9,11 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-
-from ..accounting.events import Event, PureEvent
-from ..core.hidden import Hidden
-from ..core.mechanism import Noise
-from ..core.noise import NoiseSource
+from dpadapt.privacy.accounting.events import Event, PureEvent
+from dpadapt.privacy.core.hidden import Hidden
+from dpadapt.privacy.core.mechanism import Noise
+from dpadapt.privacy.core.noise import NoiseSource
 
 __all__ = ["Laplace", "LaplaceMin", "laplace", "laplace_argmin"]
 

@@ -15,7 +15,7 @@ from dpadapt.privacy import Cleaning, Rows, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
 from .objective import ConvexPenalty, RowLoss, SmoothPenalty, loss_gradients
-from .queries import StepClaims
+from .queries.adaptation import StepClaims
 
 __all__ = ["Adapted", "PrivateSteps", "objective_gradients", "project"]
 
@@ -131,7 +131,7 @@ def objective_gradients(
 
     Examples
     --------
-    >>> from dpadapt.reweighting.objective import SquaredLoss
+    >>> from dpadapt.papers.reweighting.objective import SquaredLoss
     >>> objective_gradients(
     ...     SquaredLoss(), ConvexPenalty(np.array([0.5, 0.5]), (1.0, 0.0, 0.0)),
     ...     (np.eye(2), np.ones(2)), None, 0.0, np.zeros(2), np.full(2, 2.0),

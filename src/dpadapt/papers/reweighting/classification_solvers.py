@@ -10,12 +10,13 @@ import numpy as np
 from dpadapt._constraints import Between, Count, Grid, Null, OneOf, Positive, Table
 from dpadapt._strategy import Strategy
 from dpadapt.privacy import Session
+from dpadapt.reweighting._problems import ClassificationProblem, LinearModel
+from dpadapt.reweighting.known_noise import KnownNoiseDescent
+from dpadapt.reweighting.known_noise_solver import public_classification
 
 from ._adaptation import check_three
-from ._problems import ClassificationProblem, LinearModel
+from ._problems import classification_sample
 from .general_adaptation import GeneralAdaptation
-from .known_noise import KnownNoiseDescent
-from .known_noise_solver import public_classification
 from .labelled_discrepancy import row_length
 from .profiled_classification import ProfiledClassification
 
@@ -80,7 +81,7 @@ class GeneralGradient(Strategy):
         """Coefficients for the private population."""
         if self.alpha == 1:  # takes nothing from private rows
             return public_classification(problem)
-        sample, bound = problem.paper, self.norm_bound
+        sample, bound = classification_sample(problem), self.norm_bound
         if bound is None:
             public = KnownNoiseDescent(sample.rows[:, :-1], problem.labels, problem.classes).model
             bound = max(2 * float(np.linalg.norm(public)), 1e-3)
@@ -121,18 +122,6 @@ class GeneralGradient(Strategy):
         return {"solver": "gradient", **facts}
 
 
-def check_network(solver: Any) -> None:
-    """Refuse options of a linear model: a network has no ball, no weights and no discrepancy."""
-    if getattr(solver, "norm_bound", None) is not None:
-        raise ValueError("norm_bound: a network has none; leave it None.")
-    if any(getattr(solver, "strengths", ())):
-        raise ValueError(
-            "strengths: the weights of a network's rows stay where they start; leave them 0."
-        )
-    if getattr(solver, "candidates", 0):
-        raise ValueError("candidates: for a network no discrepancy is released; leave it 0.")
-
-
 @dataclass(frozen=True)
 class ProfiledLogistic(Strategy):
     """Noisy gradient descent from the public model, with weights minimised in closed form.
@@ -166,7 +155,7 @@ class ProfiledLogistic(Strategy):
 
     def classify(self, problem: ClassificationProblem, session: Session) -> LinearModel:
         """Coefficients for the private population."""
-        sample = problem.paper
+        sample = classification_sample(problem)
         steps = _PROFILED_STEPS if self.steps is None else self.steps
         facts: dict[str, Any] = {"alpha": float(self.alpha), "kappa": self.kappa, "steps": steps}
         solver = ProfiledClassification(sample.rows, problem.labels, problem.classes, **facts)

@@ -65,7 +65,7 @@ def local_discrepancy(
 
     Examples
     --------
-    >>> from dpadapt.reweighting.labelled_discrepancy import labelled_discrepancy
+    >>> from dpadapt.papers.reweighting.labelled_discrepancy import labelled_discrepancy
     >>> public, private = np.diag([1.0, 1.0]), np.diag([2.0, 1.0])
     >>> round(local_discrepancy(public, private, [0.0], 2.0), 9)
     4.0

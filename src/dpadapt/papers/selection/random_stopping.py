@@ -11,16 +11,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from dpadapt import _validate
 from dpadapt._types import FloatArray
-
-from ... import _validate
-from ..accounting.events import Addition, Event, Relation, check_events
-from ..accounting.renyi import renyi_orders, renyi_sum
-from ..core.doors import check_door
-from ..core.errors import PrivacyError
-from ..core.hidden import Hidden
-from ..core.mechanism import Mechanism, Noise
-from ..core.noise import NoiseSource
+from dpadapt.privacy.accounting.events import Addition, Event, Relation, check_events
+from dpadapt.privacy.accounting.renyi import renyi_orders, renyi_sum
+from dpadapt.privacy.core.doors import check_door
+from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.core.hidden import Hidden
+from dpadapt.privacy.core.mechanism import Mechanism, Noise
+from dpadapt.privacy.core.noise import NoiseSource
 
 __all__ = ["RandomStopping", "RandomStoppingEvent", "random_runs"]
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from dpadapt import _validate
 from dpadapt._types import FloatArray
+from dpadapt.privacy.accounting.events import Event, Relation
+from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.core.hidden import Hidden
+from dpadapt.privacy.core.mechanism import Noise
+from dpadapt.privacy.core.noise import NoiseSource
 
-from ..accounting.events import Event, Relation
-from ..core.errors import PrivacyError
-from ..core.hidden import Hidden
-from ..core.mechanism import Noise
-from ..core.noise import NoiseSource
 from . import ball_sampler
 
 __all__ = ["Exponential", "ExponentialOnBall", "noisy_argmin"]

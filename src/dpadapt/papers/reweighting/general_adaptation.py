@@ -54,7 +54,7 @@ from ._adaptation import (
 )
 from .labelled_discrepancy import row_length
 from .objective import LogisticLoss, RowLoss, SmoothPenalty, loss_gradients, reference_weights
-from .queries import StepClaims, candidate_sensitivity, hidden_candidate_discrepancy
+from .queries.adaptation import StepClaims, candidate_sensitivity, hidden_candidate_discrepancy
 
 __all__ = ["GeneralAdaptation"]
 
