@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, linprog
 
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent, printed_draws_epsilon
 from dpadapt.privacy import Guarantee, Ledger
 from dpadapt.privacy.accounting.calibration import calibrate
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, pld_epsilon
@@ -17,7 +18,6 @@ from dpadapt.privacy.accounting.events import (
     PureEvent,
     event_from_dict,
 )
-from dpadapt.privacy.mechanisms.draws import DrawsEvent, printed_draws_epsilon
 from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 

@@ -33,7 +33,7 @@ ESTIMATORS = frozenset().union(
     _under("dpadapt.kernels.kernel_regressor", "KernelRegressor"),
     _under("dpadapt.kernels.kernel_classifier", "KernelClassifier"),
     _under("dpadapt.hybrid.hybrid_tilt", "HybridTilt"),
-    _under("dpadapt.hybrid.subsample_test_reweigh", "SubsampleTestReweigh"),
+    _under("dpadapt.papers.hybrid.subsample_test_reweigh", "SubsampleTestReweigh"),
     _under("dpadapt.papers.baselines.adassp", "AdaSSPClassifier AdaSSPRegressor"),
     _under(
         "dpadapt.papers.baselines.noisy_gradient", "NoisyGradientClassifier NoisyGradientRegressor"
@@ -97,12 +97,12 @@ PARTS = frozenset().union(
     _under("dpadapt.kernels.tddl", "TDDL"),
     _under("dpadapt.kernels.tdil", "TDIL"),
     _under("dpadapt.hybrid.certificate", "AgentsCertificate"),
-    _under("dpadapt.hybrid.gradient_learner", "GradientLearner"),
-    _under("dpadapt.hybrid.sgd_learner", "SGDLearner"),
+    _under("dpadapt.papers.hybrid.gradient_learner", "GradientLearner"),
+    _under("dpadapt.papers.hybrid.sgd_learner", "SGDLearner"),
     _under("dpadapt.hybrid.rules", "LinearRule"),
-    _under("dpadapt.hybrid.rounds", "Round"),
-    _under("dpadapt.hybrid.schedules", "PaperSchedule TightSchedule"),
-    _under("dpadapt.hybrid.agent_tests", "BitTest PaperTest"),
+    _under("dpadapt.papers.hybrid.rounds", "Round"),
+    _under("dpadapt.papers.hybrid.schedules", "PaperSchedule TightSchedule"),
+    _under("dpadapt.papers.hybrid.agent_tests", "BitTest PaperTest"),
     _under("dpadapt.hybrid.units", "FeatureUnits"),
     _under("dpadapt.hybrid.tilt.ratio", "Cap"),
     _under("dpadapt.hybrid.tilt.trials", "Candidate"),
@@ -125,6 +125,10 @@ MOVED = _moved(
     "baselines",
     "papers.baselines",
     "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
+) | _moved(
+    "hybrid",
+    "papers.hybrid",
+    "agent_tests gradient_learner rounds schedules sgd_learner subsample_test_reweigh",
 )
 """Where modules that folders name have gone: a folder that was written before loads as ever."""
 

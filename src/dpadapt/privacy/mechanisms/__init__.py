@@ -1,13 +1,10 @@
 """Read one: what may come out of a session, each with its event, its sampler and its proof."""
 
 from .counted import count_labels
-from .descent import Descent, DrawnDescent
-from .draws import LearnOnDraws
 from .exponential import Exponential, ExponentialOnBall
 from .filtered import EachRow, FilteredGaussian, FilteredMean
 from .gaussian import Gaussian, GaussianInside, GaussianProcess, SymmetricGaussian
 from .laplace import Laplace, LaplaceMin
-from .parity import Parity
 from .path import GaussianPath
 from .purse import GaussianPurse
 from .randomised_response import RandomisedResponse
@@ -15,8 +12,6 @@ from .selection import CandidateLosses, best_of_random_runs, hide_losses, holdou
 
 __all__ = [
     "CandidateLosses",
-    "Descent",
-    "DrawnDescent",
     "EachRow",
     "Exponential",
     "ExponentialOnBall",
@@ -29,8 +24,6 @@ __all__ = [
     "GaussianPurse",
     "Laplace",
     "LaplaceMin",
-    "LearnOnDraws",
-    "Parity",
     "RandomisedResponse",
     "SymmetricGaussian",
     "best_of_random_runs",

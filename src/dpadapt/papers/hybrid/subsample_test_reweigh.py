@@ -12,22 +12,22 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadapt._constraints import Instance, Named, Positive, Table
+from dpadapt.hybrid._classifier import HybridProblem, RuleClassifier
+from dpadapt.hybrid.certificate import AgentsCertificate
+from dpadapt.hybrid.rules import Rule, class_numbers, feature_count
+from dpadapt.hybrid.units import FeatureUnits
 from dpadapt.privacy import Session
 from dpadapt.privacy.local import Estimate, NotEnoughAgents
 
-from ._classifier import HybridProblem, RuleClassifier
 from .agent_tests import AgentTest, BitTest, FreshAgents, PaperTest
-from .certificate import AgentsCertificate
 from .estimator_learner import EstimatorLearner
 from .gradient_learner import GradientLearner
 from .learners import Learner, LearningTask
 from .parity import ParityLearner
 from .rounds import Round, best_of, plan_rounds, subsample_test_reweigh
-from .rules import Rule, class_numbers, feature_count
 from .sample_sizes import Calibration, sizes_of_algorithm_2, sizes_of_algorithm_4
 from .schedules import DensityRun, PaperSchedule, TightSchedule
 from .sgd_learner import SGDLearner
-from .units import FeatureUnits
 
 __all__ = ["SubsampleTestReweigh"]
 

@@ -9,7 +9,8 @@ from typing import ClassVar
 
 from dpadapt._constraints import Between, Count, OneOf, Positive, Table
 from dpadapt._strategy import Strategy
-from dpadapt.privacy.statistics import density_schedule
+
+from .doors.weights import density_schedule
 
 __all__ = ["DensityRun", "PaperSchedule", "Schedule", "TightSchedule"]
 

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 from sklearn.base import clone
 
 from dpadapt._constraints import Count, Fraction, Table
+from dpadapt.hybrid.rules import FunctionRule, LinearRule, raw_features
 from dpadapt.privacy import Private
-from dpadapt.privacy.mechanisms import LearnOnDraws
-from dpadapt.privacy.statistics import draw_rate
 
+from .doors.draws import LearnOnDraws
+from .doors.weights import draw_rate
 from .learners import Learner, LearningTask, WeightedRows
-from .rules import FunctionRule, LinearRule, raw_features
 
 __all__ = ["EstimatorLearner"]
 

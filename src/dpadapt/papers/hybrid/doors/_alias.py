@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpadapt._types import FloatArray
 
-from ..statistics.weights import PIECE, mass_of, pieces, projected, threshold_bits
+from .weights import PIECE, mass_of, pieces, projected, threshold_bits
 
 IntArray = NDArray[np.int64]
 

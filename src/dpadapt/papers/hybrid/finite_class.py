@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
+from dpadapt.hybrid.rules import LinearRule, Rule
 from dpadapt.privacy import RowMap
 from dpadapt.privacy.mechanisms import Exponential
 
 from .learners import Learner, LearningTask, WeightedRows
-from .queries import ClassLosses, Hypotheses, hide_scores
-from .rules import LinearRule, Rule
+from .queries.mistakes import ClassLosses, Hypotheses, hide_scores
 
 __all__ = [
     "FiniteClass",

@@ -35,16 +35,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dpadapt.hybrid.questions import Mistake
+from dpadapt.hybrid.rules import Rule
 from dpadapt.privacy import Grant, Mechanism, PrivacyError, Session
 from dpadapt.privacy.core.errors import LET_THROUGH, kind_of
 from dpadapt.privacy.core.quiet import raised_here
 from dpadapt.privacy.local import Estimate
-from dpadapt.privacy.statistics import RowWeights
 
+from .doors.weights import RowWeights
 from .learners import Learner, LearningTask, WeightedRows
-from .queries import lower_weights
-from .questions import Mistake
-from .rules import Rule
+from .queries.mistakes import lower_weights
 from .schedules import DensityRun
 
 __all__ = ["Round", "best_of", "plan_rounds", "subsample_test_reweigh"]
@@ -84,9 +84,9 @@ def subsample_test_reweigh(
     Examples
     --------
     >>> import numpy as np
-    >>> from dpadapt.hybrid.gradient_learner import GradientLearner
+    >>> from dpadapt.papers.hybrid.gradient_learner import GradientLearner
     >>> from dpadapt.hybrid.rules import LinearRule
-    >>> from dpadapt.hybrid.schedules import TightSchedule
+    >>> from dpadapt.papers.hybrid.schedules import TightSchedule
     >>> from dpadapt.privacy import Private
     >>> X = np.random.default_rng(0).normal(size=(5000, 1))
     >>> private = Private(X, (X[:, 0] > 1).astype(float))

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt import _validate
 from dpadapt._types import FloatArray
+from dpadapt.privacy.core.cleaning import RowMap
+from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.core.quiet import withheld
+from dpadapt.privacy.core.sample import Known, Reduction, Sample
+from dpadapt.privacy.core.statistic import RowMean, Statistic, check_sum
+from dpadapt.privacy.rows.foreign import apply
+from dpadapt.privacy.rows.sources import BLOCK_ROWS
 
-from ... import _validate
-from ..core.cleaning import RowMap
-from ..core.errors import PrivacyError
-from ..core.quiet import withheld
-from ..core.sample import Known, Reduction, Sample
-from ..core.statistic import RowMean, Statistic, check_sum
-from ..rows.foreign import apply
-from ..rows.sources import BLOCK_ROWS
 from .weights import MOST_RATE, ROUNDING, RowWeights, log_cap, mass_of, projected
 
 __all__ = ["Weighted", "WeightedMean", "reweigh", "weighted_sensitivity"]

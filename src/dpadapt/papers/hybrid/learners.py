@@ -8,7 +8,7 @@ grant of that round for one rule. Only the session reads rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt._strategy import Strategy
-from dpadapt.privacy import Cleaning, Grant, Hidden, Mechanism, RowMap, Session
-from dpadapt.privacy.mechanisms.draws import draws
-from dpadapt.privacy.statistics import Prepared, RowWeights, Weighted, WeightedMean
+from dpadapt.hybrid.rules import LinearRule, Rule
+from dpadapt.hybrid.signed_rows import SignedRows
+from dpadapt.privacy import Grant, Hidden, Mechanism, RowMap, Session
 
-from .rules import LinearRule, Rule
+from .doors.draws import draws
+from .doors.weighted import Weighted, WeightedMean
+from .doors.weights import RowWeights
 
 __all__ = ["Learner", "LearningTask", "WeightedRows"]
 
 Array = NDArray[np.float64]
-
-_LONGEST = 1e100  # of a row: squares stay finite
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,44 +73,6 @@ class LearningTask:
 
 
 @dataclass(frozen=True, eq=False)
-class SignedRows:
-    """Rows, or public features of them, with labels -1 and 1; from labels coded 0 and 1.
-
-    Codes of more than two classes become 1, 2, 3, ...; a label of no class is 0 in both cases.
-
-    Parameters
-    ----------
-    width : int
-    features : callable, optional
-        From rows to rows of norm at most 1. By default rows stay as they are.
-    classes : int, default=2
-    """
-
-    width: int
-    features: Callable[[Array], Array] | None = None
-    classes: int = 2
-
-    @property
-    def radius(self) -> float:
-        """Bound on the norm of what comes out."""
-        return _LONGEST if self.features is None else 1.0
-
-    @cached_property
-    def _map(self) -> Prepared:
-        def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
-            signs = None
-            if y is not None:
-                signs = np.where(y < 0, 0.0, 2 * y - 1 if self.classes == 2 else y + 1)
-            return X if self.features is None else self.features(X), signs
-
-        return Prepared(Cleaning(_LONGEST, classes=self.classes), prepare, self.width)
-
-    def __call__(self, X: Array, y: Array | None) -> tuple[Array, Array | None]:
-        """Map one block; total and row by row."""
-        return self._map(X, y)
-
-
-@dataclass(frozen=True, eq=False)
 class WeightedRows:
     """The curator's rows in one round: weighted, hidden, with what pays for the round's release.
 
@@ -126,7 +88,7 @@ class WeightedRows:
 
     Examples
     --------
-    >>> from dpadapt.hybrid.gradient_learner import GradientLearner
+    >>> from dpadapt.papers.hybrid.gradient_learner import GradientLearner
     >>> from dpadapt.privacy import Private
     >>> task = LearningTask(5, 1, LinearRule("linear", [0.0], [1.0], [0.0, 0.0], (0, 1)))
     >>> learner = GradientLearner(steps=2)

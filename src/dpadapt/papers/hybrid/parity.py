@@ -19,12 +19,11 @@ from typing import ClassVar
 
 from dpadapt import _validate as validate
 from dpadapt._constraints import Fraction, Table
+from dpadapt.hybrid.parity_rule import ParityRule
 from dpadapt.privacy import Mechanism, Rows
-from dpadapt.privacy.mechanisms import Parity
-from dpadapt.privacy.mechanisms.parity import thinning
 
+from .doors.parity import Parity, thinning
 from .learners import Learner, LearningTask, WeightedRows
-from .parity_rule import ParityRule
 
 __all__ = ["ParityLearner", "ParityRows", "parity_rows"]
 
@@ -99,7 +98,7 @@ def parity_rows(d: int, chi2: float, epsilon: float, beta: float) -> ParityRows:
 
 @dataclass(frozen=True)
 class ParityLearner(Learner):
-    """The parity that fits the rows, at pure epsilon (:mod:`dpadapt.privacy.mechanisms.parity`).
+    """The parity that fits the rows, at pure epsilon (:mod:`dpadapt.papers.hybrid.doors.parity`).
 
     It needs no weights, and one round: a mask that fits all rows of the source fits the target.
 

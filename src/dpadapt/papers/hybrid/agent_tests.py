@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 from dpadapt._constraints import Count, Flag, Fraction, Null, Positive, Table
 from dpadapt._strategy import Strategy
+from dpadapt.hybrid.questions import Loss, Mistake
+from dpadapt.hybrid.rules import Rule
 from dpadapt.privacy.local import Estimate, Poll, estimate
 
-from .questions import Loss, Mistake
-from .rules import Rule
 from .sample_sizes import Calibration, agents_for_test
 
 __all__ = ["AgentTest", "BitTest", "PaperTest"]

@@ -29,8 +29,9 @@ from dpadapt import _validate as validate
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_delta
 from dpadapt.privacy.local.replies import agents_needed
-from dpadapt.privacy.mechanisms.draws import DrawsEvent
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
+
+from .doors.draws import DrawsEvent
+from .doors.one_draw import OneDrawGaussianEvent
 
 __all__ = [
     "SampleSizes",

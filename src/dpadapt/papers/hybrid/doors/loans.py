@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dpadapt._types import FloatArray
-
-from ..accounting.composition import compose_epsilon
-from ..accounting.events import Event
-from ..core.errors import LET_THROUGH, PrivacyError, kind_of
-from ..rows.sources import Block, Places, RowSource
+from dpadapt.privacy.accounting.composition import compose_epsilon
+from dpadapt.privacy.accounting.events import Event
+from dpadapt.privacy.core.errors import LET_THROUGH, PrivacyError, kind_of
+from dpadapt.privacy.rows.sources import Block, Places, RowSource
 
 if TYPE_CHECKING:
-    from ..core.private import Private
+    from dpadapt.privacy.core.private import Private
 
 __all__ = ["Loan"]
 
@@ -45,7 +44,7 @@ class Loan:
         self._charges = _Charges()
 
     def __enter__(self) -> Private:
-        from ..core.private import Private
+        from dpadapt.privacy.core.private import Private
 
         return Private._of(_LentRows(self._held, None), self._charges)
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt._constraints import Count, Positive, Table
+from dpadapt.hybrid.rules import LinearRule
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.mechanisms import Gaussian
-from dpadapt.privacy.statistics import WeightedMean, weighted_sensitivity
 
+from .doors.weighted import WeightedMean, weighted_sensitivity
 from .learners import Learner, LearningTask, WeightedRows
-from .queries import WeightedJointSlope, WeightedSlope
-from .rules import LinearRule
+from .queries.weighted_slopes import WeightedJointSlope, WeightedSlope
 
 __all__ = ["GradientLearner"]
 

@@ -5,27 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from dpadapt import _validate
 from dpadapt._types import FloatArray
+from dpadapt.privacy.accounting.events import Addition, Event, PureEvent, Relation
+from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.core.hidden import Hidden, Opaque
+from dpadapt.privacy.core.mechanism import OwnEpsilon
+from dpadapt.privacy.core.noise import NoiseSource, SecureNoise, _ContinuousNoise
+from dpadapt.privacy.core.quiet import quiet
+from dpadapt.privacy.core.sample import Progress
+from dpadapt.privacy.rows.sources import Places, RowSource
 
-from ... import _validate
-from ..accounting.events import Addition, Event, PureEvent, Relation
-from ..core.errors import PrivacyError
-from ..core.hidden import Hidden, Opaque
-from ..core.mechanism import OwnEpsilon
-from ..core.noise import NoiseSource, SecureNoise, _ContinuousNoise
-from ..core.quiet import quiet
-from ..core.sample import Progress
-from ..rows.sources import Places, RowSource
-from ..statistics.weighted import cap_of
-from ..statistics.weights import RowWeights, draw_rate
 from .loans import Loan
-
-if TYPE_CHECKING:
-    pass
+from .weighted import cap_of
+from .weights import RowWeights, draw_rate, mass_of, projected
 
 __all__ = ["DrawsEvent", "LearnOnDraws", "draws", "printed_draws_epsilon"]
 
@@ -165,6 +162,13 @@ class Drawn(Opaque):
         """Whom to tell how many are done."""
         return self._sample.progress
 
+    @property
+    def chances(self) -> FloatArray:
+        """Probabilities of the rows: for recordings of made-up rows alone."""
+        log = self.weights._log
+        cap = cap_of(self.weights, self.density)
+        return projected(log, cap) / mass_of(self.density, len(log))
+
     def places(self, source: NoiseSource) -> Callable[[int], Places]:
         """Return a function that draws the places of so many rows."""
         weights, density = self.weights, self.density
@@ -193,7 +197,7 @@ def draws(weights: RowWeights, density: float) -> Hidden:
     Examples
     --------
     >>> from dpadapt.privacy import Private
-    >>> from dpadapt.privacy.statistics import RowWeights
+    >>> from dpadapt.papers.hybrid.doors.weights import RowWeights
     >>> with Private([[0.0]] * 5).open(epsilon=1.0, delta=1e-6) as session:
     ...     draws(RowWeights(session), density=0.5)
     Hidden('drawn rows', shape=())

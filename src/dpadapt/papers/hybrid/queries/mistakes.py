@@ -10,17 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt.hybrid.questions import Mistake
+from dpadapt.hybrid.rules import Rule
 from dpadapt.privacy import Hidden, RowMap, Session
-from dpadapt.privacy.statistics import (
-    RowWeights,
-    Weighted,
-    WeightedMean,
-    reweigh,
-    weighted_sensitivity,
-)
 
-from ..questions import Mistake
-from ..rules import Rule
+from ..doors.weighted import Weighted, WeightedMean, reweigh, weighted_sensitivity
+from ..doors.weights import RowWeights
 
 __all__ = ["ClassLosses", "Hypotheses", "hide_scores", "lower_weights"]
 
@@ -51,7 +46,7 @@ class ClassLosses(WeightedMean):
 
     Examples
     --------
-    >>> from dpadapt.hybrid.finite_class import sparse_separators
+    >>> from dpadapt.papers.hybrid.finite_class import sparse_separators
     >>> from dpadapt.privacy import Cleaning
     >>> query = ClassLosses(sparse_separators(1, 1), Cleaning(9.0))
     >>> query.range_sensitivity(density=0.5, n_rows=1000) > 2 / 500
@@ -120,7 +115,7 @@ def hide_scores(
 
     Examples
     --------
-    >>> from dpadapt.hybrid.finite_class import sparse_separators
+    >>> from dpadapt.papers.hybrid.finite_class import sparse_separators
     >>> from dpadapt.privacy import Cleaning, Private
     >>> rows = Cleaning(9.0, intercept=1.0, label_range=(-1.0, 1.0))
     >>> query = ClassLosses(sparse_separators(1, 1), rows)
@@ -163,7 +158,7 @@ def lower_weights(
 
     Examples
     --------
-    >>> from dpadapt.hybrid.learners import SignedRows
+    >>> from dpadapt.hybrid.signed_rows import SignedRows
     >>> from dpadapt.hybrid.rules import LinearRule
     >>> from dpadapt.privacy import Private
     >>> rule = LinearRule("linear", [0.0], [1.0], [1.0, 0.0], (0, 1))

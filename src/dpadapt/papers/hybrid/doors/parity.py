@@ -31,15 +31,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt import _validate
 from dpadapt._types import FloatArray
-
-from ... import _validate
-from ..accounting.events import Event, PureEvent
-from ..core.errors import PrivacyError
-from ..core.hidden import Hidden
-from ..core.mechanism import OwnEpsilon
-from ..core.noise import NoiseSource
-from ..core.statistic import Rows
+from dpadapt.privacy.accounting.events import Event, PureEvent
+from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.core.hidden import Hidden
+from dpadapt.privacy.core.mechanism import OwnEpsilon
+from dpadapt.privacy.core.noise import NoiseSource
+from dpadapt.privacy.core.statistic import Rows
 
 __all__ = ["Parity", "pack_bits", "parity_masks", "thinning"]
 

@@ -9,8 +9,8 @@ With it the rounds of :mod:`.rounds` are Algorithm 4. One round, with the paper'
     h^t <- the mean of h^1, ..., h^R
 
 It reads single private rows, so the loop runs in the trusted core:
-:mod:`dpadapt.privacy.mechanisms.descent` plans, draws and charges,
-``dpadapt/privacy/mechanisms/_descent.py`` takes the steps. These are the corrected ones,
+:mod:`dpadapt.papers.hybrid.doors.descent` plans, draws and charges,
+``dpadapt/papers/hybrid/doors/_descent.py`` takes the steps. These are the corrected ones,
 :math:`\eta^r = D / (G \sqrt r)` with :math:`G^2 = L^2 + \sigma^2 d` (printed:
 :math:`D / (\sigma \sqrt r)`), the loss has a margin, and the privacy of R T draws is certified
 instead of bounded by truncated concentrated DP, which asks for about seven times more rows.
@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dpadapt._constraints import Count, NonNegative, Null, OneOf, Positive, Table
-from dpadapt.privacy.mechanisms import Descent, DrawnDescent
+from dpadapt.hybrid.rules import LinearRule
 
+from .doors.descent import Descent, DrawnDescent
 from .learners import Learner, LearningTask, WeightedRows
-from .rules import LinearRule
 
 __all__ = ["SGDLearner"]
 

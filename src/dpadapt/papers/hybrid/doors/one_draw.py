@@ -45,11 +45,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
+from dpadapt import _validate
 from dpadapt._types import FloatArray
-
-from ... import _validate
-from ..accounting.events import Addition, Event
-from ..accounting.pld import FINEST, MOST_POINTS, PrivacyLoss
+from dpadapt.privacy.accounting.events import Addition, Event
+from dpadapt.privacy.accounting.pld import FINEST, MOST_POINTS, PrivacyLoss
 
 __all__ = ["DrawnLoss", "OneDrawGaussianEvent", "loss_masses", "loss_moments", "renyi"]
 

@@ -37,11 +37,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from dpadapt import _validate
 from dpadapt._types import FloatArray
-
-from ... import _validate
-from ..core.hidden import Part
-from ..core.session import Session
+from dpadapt.privacy.core.hidden import Part
+from dpadapt.privacy.core.session import Session
 
 __all__ = ["RowWeights", "density_schedule", "draw_rate", "log_cap", "mass_of", "projected"]
 
@@ -58,7 +57,7 @@ class RowWeights:
 
     They cannot be printed, compared, converted, copied or pickled. They are changed with losses
     under released models (:func:`.weighted.reweigh`), and used in a weighted sum
-    (:class:`.weighted.Weighted`) or to draw rows (:mod:`dpadapt.privacy.mechanisms.draws`).
+    (:class:`.weighted.Weighted`) or to draw rows (:mod:`dpadapt.papers.hybrid.doors.draws`).
 
     Parameters
     ----------

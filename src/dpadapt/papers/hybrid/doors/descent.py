@@ -9,19 +9,19 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
+from dpadapt import _validate
 from dpadapt._types import FloatArray
+from dpadapt.privacy.accounting.events import Event, Relation
+from dpadapt.privacy.core.cleaning import RowMap, shrink_factors
+from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.core.hidden import Hidden
+from dpadapt.privacy.core.mechanism import Noise
+from dpadapt.privacy.core.noise import NoiseSource, _ContinuousNoise, _power_of_two
+from dpadapt.privacy.rows.sources import RowSource
 
-from ... import _validate
-from ..accounting.events import Event, Relation
-from ..core.cleaning import RowMap, shrink_factors
-from ..core.errors import PrivacyError
-from ..core.hidden import Hidden
-from ..core.mechanism import Noise
-from ..core.noise import NoiseSource, _ContinuousNoise, _power_of_two
-from ..rows.sources import RowSource
-from ..statistics.weights import draw_rate
 from .draws import check_drawn, check_rate
 from .one_draw import OneDrawGaussianEvent
+from .weights import draw_rate
 
 __all__ = ["Descent", "DrawnDescent"]
 
@@ -72,8 +72,8 @@ class Descent:
     Examples
     --------
     >>> from dpadapt.privacy import Cleaning, Private
-    >>> from dpadapt.privacy.statistics import RowWeights
-    >>> from dpadapt.privacy.mechanisms.draws import draws
+    >>> from dpadapt.papers.hybrid.doors.weights import RowWeights
+    >>> from dpadapt.papers.hybrid.doors.draws import draws
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(5000, 3))
     >>> y = np.sign(X[:, 0])
