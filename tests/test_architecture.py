@@ -39,6 +39,7 @@ READERS_OF_PAPERS = {
     for each in (
         *("hybrid/doors/descent", "hybrid/doors/draws", "hybrid/doors/loans"),
         *("hybrid/doors/parity", "hybrid/doors/weighted", "hybrid/doors/weights"),
+        "kernels/doors/machines",
     )
 }
 LAZY = "dp_accounting matplotlib numba sqlalchemy pandas pyarrow randomgen opendp rich typer dask"

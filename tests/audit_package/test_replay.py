@@ -374,11 +374,11 @@ def test_nothing_stays_wrapped():
     from dpadapt.papers.hybrid.doors import _descent
     from dpadapt.privacy import Session
     from dpadapt.privacy.core import noise
-    from dpadapt.privacy.mechanisms import answers, filtered
+    from dpadapt.privacy.mechanisms import filtered, path
 
     def places():
         doors = [Session._let_out, Session.hide, filtered.FilteredSums._noisy]
-        others = [_descent.steps, answers._PathAnswers._draw, noise.SecureNoise._generator]
+        others = [_descent.steps, path._PathAnswers._draw, noise.SecureNoise._generator]
         return [*doors, *others]
 
     before = places()

@@ -11,6 +11,13 @@ from baselines import test_objective_perturbation_lattice as objective
 from dpadapt.audit import SupportResult, compare_supports, support_audit
 from dpadapt.papers.hybrid.doors.descent import Descent, drawn_descent
 from dpadapt.papers.hybrid.doors.parity import parity_masks
+from dpadapt.papers.kernels.doors.machines import (
+    PINPConstants,
+    PINPMachine,
+    Setting,
+    SparseVectorConstants,
+    SparseVectorMachine,
+)
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise, _power_of_two
@@ -21,12 +28,6 @@ from dpadapt.privacy.mechanisms.gaussian import GaussianInside, gaussian_process
 from dpadapt.privacy.mechanisms.gaussian import gaussian as add_gaussian
 from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
 from dpadapt.privacy.mechanisms.laplace import laplace_argmin
-from dpadapt.privacy.mechanisms.machine_constants import (
-    PINPConstants,
-    Setting,
-    SparseVectorConstants,
-)
-from dpadapt.privacy.mechanisms.machines import PINPMachine, SparseVectorMachine
 from dpadapt.privacy.mechanisms.randomised_response import randomised_response
 from privacy import test_path_answers as path
 

@@ -94,8 +94,8 @@ PARTS = frozenset().union(
     ),
     _under("dpadapt.kernels.kernel", "Chi2 Cosine Kernel Laplacian Linear Polynomial RBF"),
     _under("dpadapt.kernels.release", "GaussianProcess"),
-    _under("dpadapt.kernels.tddl", "TDDL"),
-    _under("dpadapt.kernels.tdil", "TDIL"),
+    _under("dpadapt.papers.kernels.tddl", "TDDL"),
+    _under("dpadapt.papers.kernels.tdil", "TDIL"),
     _under("dpadapt.hybrid.certificate", "AgentsCertificate"),
     _under("dpadapt.papers.hybrid.gradient_learner", "GradientLearner"),
     _under("dpadapt.papers.hybrid.sgd_learner", "SGDLearner"),
@@ -121,14 +121,18 @@ def _moved(old: str, new: str, names: str) -> dict[str, str]:
     return {f"dpadapt.{old}.{name}": f"dpadapt.{new}.{name}" for name in names.split()}
 
 
-MOVED = _moved(
-    "baselines",
-    "papers.baselines",
-    "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
-) | _moved(
-    "hybrid",
-    "papers.hybrid",
-    "agent_tests gradient_learner rounds schedules sgd_learner subsample_test_reweigh",
+MOVED = (
+    _moved(
+        "baselines",
+        "papers.baselines",
+        "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
+    )
+    | _moved(
+        "hybrid",
+        "papers.hybrid",
+        "agent_tests gradient_learner rounds schedules sgd_learner subsample_test_reweigh",
+    )
+    | _moved("kernels", "papers.kernels", "tddl tdil")
 )
 """Where modules that folders name have gone: a folder that was written before loads as ever."""
 

@@ -23,8 +23,8 @@ DOORS = frozenset(
         "privacy.mechanisms.filtered.FilteredGaussian",
         "privacy.mechanisms.laplace.Laplace",
         "privacy.mechanisms.laplace.LaplaceMin",
-        "privacy.mechanisms.machine_constants.PINPConstants",
-        "privacy.mechanisms.machine_constants.SparseVectorConstants",
+        "papers.kernels.doors.machines.PINPConstants",
+        "papers.kernels.doors.machines.SparseVectorConstants",
         "papers.hybrid.doors.parity.Parity",
         "privacy.mechanisms.random_stopping.RandomStopping",
         "privacy.mechanisms.randomised_response.RandomisedResponse",
@@ -40,6 +40,7 @@ READERS = frozenset(
         "papers/hybrid/doors/parity.py",
         "papers/hybrid/doors/weighted.py",
         "papers/hybrid/doors/weights.py",
+        "papers/kernels/doors/machines.py",
     }
 )
 # what states a bound for one replaced row that adds up over several (privacy/units/groups.py)
@@ -60,5 +61,5 @@ EVENTS = {
     "one-draw-gaussian": "papers.hybrid.doors.one_draw.OneDrawGaussianEvent",
     "poisson-gaussian": "privacy.mechanisms.poisson.PoissonGaussianEvent",
     "random-stopping": "privacy.mechanisms.random_stopping.RandomStoppingEvent",
-    "updates": "privacy.mechanisms.updates.UpdatesEvent",
+    "updates": "papers.kernels.doors.updates.UpdatesEvent",
 }

@@ -23,20 +23,21 @@ from ..core.sample import Sample
 from ..core.session import Session
 from ..core.statistic import RowMean, RowSum
 from ..local.randomisers import BallResponse, BinaryResponse, GaussianResponse
-from ..mechanisms.answers import Answers, _PathAnswers
+from ..mechanisms.answers import Answers
+from ..mechanisms.asked_model import Interactive
 from ..mechanisms.filtered import FilteredSums
-from ..mechanisms.interactive import Interactive
-from ..mechanisms.machines import PINPMachine, SparseVectorMachine
-from ..mechanisms.path import NUGGET, GaussianPath
+from ..mechanisms.path import NUGGET, GaussianPath, _PathAnswers
 from ..mechanisms.purse import GaussianPurse
 from .tape import Recorded, Recording
 
+_MACHINES = "dpadapt.papers.kernels.doors.machines"
 _DRAWN = "dpadapt.papers.hybrid.doors"  # rows that are drawn from weights
 
 
 def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, str, Any]]:
     """Every place that is wrapped: owner, name, and what stands there while a recording runs."""
     descent = import_module(f"{_DRAWN}._descent")  # by name: the core imports no paper
+    machines = import_module(_MACHINES)
 
     yield SecureNoise, "_generator", lambda self: stream
     yield ExactNoise, "uniform", lambda self, size: stream.random(size)
@@ -49,7 +50,7 @@ def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, s
     yield descent, "steps", _gradients(now, descent.steps)
     yield _PathAnswers, "_draw", _path(now, _PathAnswers._draw)
     yield Answers, "_scores", _scores(now, Answers._scores)
-    for machine in (PINPMachine, SparseVectorMachine):
+    for machine in (machines.PINPMachine, machines.SparseVectorMachine):
         yield machine, "_decide", _decision(now, machine._decide)
     for kind in (BinaryResponse, GaussianResponse, BallResponse):
         yield kind, "respond", _respond(now, kind.respond)
@@ -253,9 +254,7 @@ def _path(now: Recording, original: Any) -> Any:
 
 
 def _decision(now: Recording, original: Any) -> Any:
-    def decide(
-        self: PINPMachine | SparseVectorMachine, private: float, guess: float
-    ) -> float | None:
+    def decide(self: Any, private: float, guess: float) -> float | None:
         """Whether the model changes, and to what, is what comes out."""
         with now.inside():
             released = original(self, private, guess)

@@ -44,13 +44,13 @@ import math
 from dataclasses import replace
 
 from dpadapt import _validate as validate
+from dpadapt.kernels.constants import Bounds
+from dpadapt.kernels.kernel_facts import KernelFacts
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
-from dpadapt.privacy.mechanisms.machine_constants import PINPConstants, Setting
 
 from .advanced_composition import composed_epsilon
-from .constants import Bounds
-from .kernel_facts import KernelFacts
+from .doors.machines import PINPConstants, Setting
 from .rounds import Rounds
 
 __all__ = [

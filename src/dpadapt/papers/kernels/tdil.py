@@ -30,13 +30,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt.kernels.constants import Bounds, Constants
+from dpadapt.kernels.kernel_facts import KernelFacts
+from dpadapt.kernels.pool import Pool
+from dpadapt.kernels.release import Release
 from dpadapt.privacy import Hidden, Session
 
 from . import queries
-from .constants import Bounds, Constants
-from .kernel_facts import KernelFacts
-from .pool import Pool
-from .release import Release
 from .rounds import Rounds
 
 __all__ = ["TDIL", "learn", "learn_linear"]
@@ -121,13 +121,14 @@ def learn(session: Session, grants: Any, predictions: Hidden, pool: Pool, rounds
 
     Examples
     --------
+    >>> from dpadapt.kernels.queries import predictions
     >>> from dpadapt.privacy import Cleaning, Private, Rows
     >>> Z = np.eye(2)
     >>> pool, private = Pool.of(Z @ Z.T), Private(np.tile([0.8, -0.6], (100_000, 1)))
     >>> rounds = Rounds.of(Bounds(2 / 100_000, norm=1.0), epsilon=1.0, delta=1e-6)
     >>> with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
     ...     rows = session.hide(Rows(Cleaning(radius=1.0)))
-    ...     predicted = queries.predictions(session, rows, lambda X: Z @ X.mean(axis=0))
+    ...     predicted = predictions(session, rows, lambda X: Z @ X.mean(axis=0))
     ...     grants = session.plan(**rounds.mechanisms())
     ...     alpha = learn(session, grants, predicted, pool, rounds)[:, 0]
     ...     reach = 1.25 * rounds.threshold(grants.differences.scale)

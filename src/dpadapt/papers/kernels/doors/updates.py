@@ -28,8 +28,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-
-from ..accounting.events import Addition, NoisyEvent
+from dpadapt.privacy.accounting.events import Addition, NoisyEvent
 
 __all__ = ["UpdatesEvent"]
 

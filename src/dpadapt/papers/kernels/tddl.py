@@ -30,10 +30,13 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
 from dpadapt._constraints import Between, OneOf, Table
+from dpadapt.kernels.constants import Bounds, Constants
+from dpadapt.kernels.kernel_facts import KernelFacts
+from dpadapt.kernels.pool import Pool, ball_least_squares
+from dpadapt.kernels.release import Release
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
@@ -41,14 +44,9 @@ from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from . import queries
 from .advanced_composition import composed_epsilon
-from .constants import Bounds, Constants
 from .error_bounds import excess_of_tddl
-from .kernel_facts import KernelFacts
-from .norm_query import norm_at_pool
-from .pool import Pool
-from .release import Release
 
-__all__ = ["TDDL", "ball_least_squares", "noisy_predictions", "pool_size"]
+__all__ = ["TDDL", "noisy_predictions", "pool_size"]
 
 Array = NDArray[np.float64]
 CALIBRATIONS = ("gaussian", "laplace", "paper")
@@ -63,7 +61,7 @@ class TDDL(Release):
     points, pool
         As in :class:`~dpadapt.kernels.release.Release`.
     calibration : {"gaussian", "laplace", "paper"}, default="gaussian"
-        The noise; see :mod:`dpadapt.kernels.tddl`.
+        The noise; see :mod:`dpadapt.papers.kernels.tddl`.
     norm_share : float, default=0.0
         Share of the budget for a private estimate of C, the norm of the model: the ball of the fit
         is then as large as a noisy norm and two standard deviations of its noise say, and no larger
@@ -117,7 +115,7 @@ class TDDL(Release):
     ) -> Array:
         """The fit in a ball whose radius is estimated; both are paid for together."""
         whole = queries.all_predictions(session, predictions, pool, bounds)
-        length = norm_at_pool(session, predictions, pool, bounds)
+        length = queries.norm_at_pool(session, predictions, pool, bounds)
         grants = session.plan(
             predictions=replace(Gaussian.of(whole), weight=math.sqrt(1 - self.norm_share)),
             norm=replace(Gaussian.of(length), weight=math.sqrt(self.norm_share)),
@@ -146,12 +144,13 @@ def noisy_predictions(
 
     Examples
     --------
+    >>> from dpadapt.kernels.queries import predictions
     >>> from dpadapt.privacy import Cleaning, Private, Rows
     >>> Z = np.eye(2)
     >>> pool, private = Pool.of(Z @ Z.T), Private(np.tile([0.8, -0.6], (5000, 1)))
     >>> with private.open(epsilon=1.0, delta=1e-6, noise="seeded", random_state=0) as session:
     ...     rows = session.hide(Rows(Cleaning(radius=1.0)))
-    ...     predicted = queries.predictions(session, rows, lambda X: Z @ X.mean(axis=0))
+    ...     predicted = predictions(session, rows, lambda X: Z @ X.mean(axis=0))
     ...     bounds = Bounds(2 / 5000, norm=1.0)
     ...     noisy = noisy_predictions(session, predicted, pool, bounds, "laplace")
     >>> np.round(Z.T @ ball_least_squares(pool, noisy, norm=1.0), 1)
@@ -171,44 +170,6 @@ def noisy_predictions(
         planned = replace(planned, printed=planned.sensitivity / cost)
     grant = session.plan(predictions=planned).predictions
     return np.stack([session.release(grant, one) for one in each])
-
-
-def ball_least_squares(pool: Pool, targets: Array, norm: float) -> Array:
-    r"""Coefficients of the model of norm C at most that fits the targets best.
-
-    In the eigenvectors of K the minimiser is alpha = (K + l I)^{-1} t, with l = 0 if that lies in
-    the ball and else the root of the secular equation |w(l)| = C; directions in which K vanishes
-    cannot be fitted and get 0. With targets of shape (T, k) the ball is that of all outputs.
-
-    Parameters
-    ----------
-    pool : Pool
-    targets : ndarray of shape (T,) or (T, k)
-    norm : float
-        C.
-
-    Examples
-    --------
-    >>> ball_least_squares(Pool.of(np.eye(2)), np.array([3.0, 4.0]), norm=1.0).round(6)
-    array([0.6, 0.8])
-    """
-    validate.positive("norm", norm)
-    values, vectors = pool.spectrum
-    kept = values > len(values) * float(np.finfo(np.float64).eps) * values[-1]
-    values, vectors = values[kept], vectors[:, kept]
-    inner = vectors.T @ targets
-    energy = np.sum(inner.reshape(len(inner), -1) ** 2, axis=1)
-
-    def size(penalty: float) -> float:
-        return math.sqrt(float(np.sum(values * energy / (values + penalty) ** 2)))
-
-    penalty = 0.0
-    if size(0.0) > norm:
-        # |w(l)| <= |Phi^T t| / l, so the root is below |Phi^T t| / C
-        most = math.sqrt(float(np.sum(values * energy))) / norm
-        penalty = float(brentq(lambda at: size(at) - norm, 0.0, most, rtol=1e-14, xtol=1e-300))
-    shrunk = inner / (values + penalty).reshape(-1, *[1] * (inner.ndim - 1))
-    return np.asarray(vectors @ shrunk)
 
 
 def pool_size(

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 
 from dpadapt import _validate as validate
+from dpadapt.kernels.constants import Bounds
 from dpadapt.privacy import Mechanism
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Exponential, ExponentialOnBall, Gaussian
-from dpadapt.privacy.mechanisms.machine_constants import POTENTIAL
 
-from .constants import Bounds
+from .doors.machines import POTENTIAL
 
 __all__ = ["Rounds"]
 
