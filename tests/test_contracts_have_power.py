@@ -27,13 +27,14 @@ from dpadapt._progress import row_progress
 from dpadapt.base import PrivateEstimator
 from dpadapt.baselines import AdaSSPClassifier
 from dpadapt.mixing.queries import ClippedGradients
+from dpadapt.papers.hybrid.doors.weighted import WeightedMean
 from dpadapt.privacy import Cleaning, RowMean, RowSum
 from dpadapt.privacy.core.noise import _ContinuousNoise
 from dpadapt.privacy.core.statistic import Rows
 from dpadapt.privacy.mechanisms import FilteredMean, Gaussian, GaussianPurse
 from dpadapt.privacy.rows.sources import MemoryRows
 from dpadapt.privacy.rows.tables import numbers
-from dpadapt.privacy.statistics import Gram, SecondMoment, WeightedMean
+from dpadapt.privacy.statistics import Gram, SecondMoment
 from dpadapt.testing import (
     Facts,
     Subject,

@@ -11,6 +11,7 @@ import pytest
 from scipy import sparse
 
 from dpadapt import DiscrepancyRegressor, Private
+from dpadapt.papers.hybrid.doors.descent import Descent
 from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Cleaning, PrivacyError, RowMean, Rows
 from dpadapt.privacy.accounting.composition import compose_epsilon
@@ -18,7 +19,6 @@ from dpadapt.privacy.accounting.events import GaussianEvent, LaplaceEvent
 from dpadapt.privacy.core.noise import SecureNoise
 from dpadapt.privacy.mechanisms import (
     CandidateLosses,
-    Descent,
     EachRow,
     Exponential,
     ExponentialOnBall,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, linprog
 
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent, printed_draws_epsilon
 from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import Guarantee, Ledger
 from dpadapt.privacy.accounting.calibration import calibrate
@@ -18,7 +19,6 @@ from dpadapt.privacy.accounting.events import (
     PureEvent,
     event_from_dict,
 )
-from dpadapt.privacy.mechanisms.draws import DrawsEvent, printed_draws_epsilon
 
 
 def runs(epsilon=1.0, delta=1e-9, draws=100, rate=1e-4, count=1):

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt import _lazy
 from dpadapt.privacy import Agents, Private
 
 from ._combining import (
@@ -286,8 +287,9 @@ def _hybrid() -> Iterator[Combination]:
         SubsampleTestReweigh,
         TightSchedule,
     )
-    from dpadapt.hybrid.finite_class import sparse_separators
     from dpadapt.mixing import NoisyGDClassifier
+
+    sparse_separators = _lazy.named("dpadapt.papers.hybrid.finite_class.sparse_separators")
 
     for features in ("linear", "squares", "quadratic"):
         facts: dict[str, Any] = {"features": features, "agent_epsilon": 1.0}

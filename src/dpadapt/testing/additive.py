@@ -25,7 +25,6 @@ from dpadapt.privacy.core.sample import ROUNDING, Sample
 from dpadapt.privacy.core.statistic import Rows, Statistic
 from dpadapt.privacy.mechanisms.filtered import FilteredMean, FilteredSums
 from dpadapt.privacy.statistics.gram import Gram
-from dpadapt.privacy.statistics.weighted import WeightedMean
 
 from .expecting import require
 from .hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
@@ -133,7 +132,7 @@ def _odd_sum(mean: RowMean, rows: Any, places: Places) -> Iterator[str]:
     )
     yield from _apart(mean, mean.block(X, y), alone)
     weights = np.random.default_rng(0).random(len(places))
-    if isinstance(mean, WeightedMean):
+    if hasattr(mean, "weighted_block"):
         each = weights.reshape(-1, *[1] * (alone.ndim - 1)) * alone
         yield from _apart(mean, mean.weighted_block(X, y, weights), each)
     if isinstance(mean, FilteredMean):

@@ -16,18 +16,35 @@ DOORS = frozenset(
         "privacy.mechanisms.path.GaussianPath",
         "privacy.mechanisms.purse.GaussianPurse",
         # the papers'
-        "privacy.mechanisms.descent.DrawnDescent",
-        "privacy.mechanisms.draws.LearnOnDraws",
+        "papers.hybrid.doors.descent.DrawnDescent",
+        "papers.hybrid.doors.draws.LearnOnDraws",
+        "papers.hybrid.doors.parity.Parity",
+        "papers.kernels.doors.machines.PINPConstants",
+        "papers.kernels.doors.machines.SparseVectorConstants",
         "papers.selection.exponential.Exponential",
         "papers.selection.exponential.ExponentialOnBall",
-        "privacy.mechanisms.filtered.FilteredGaussian",
         "papers.selection.laplace.Laplace",
         "papers.selection.laplace.LaplaceMin",
-        "privacy.mechanisms.machine_constants.PINPConstants",
-        "privacy.mechanisms.machine_constants.SparseVectorConstants",
-        "privacy.mechanisms.parity.Parity",
         "papers.selection.random_stopping.RandomStopping",
+        "privacy.mechanisms.filtered.FilteredGaussian",
         "privacy.mechanisms.randomised_response.RandomisedResponse",
+    }
+)
+# files of the papers that handle private rows: these mechanisms, and statistics that they need; a
+# session tells the errors that they raise as it tells those of the core
+READERS = frozenset(
+    {
+        "papers/hybrid/doors/descent.py",
+        "papers/hybrid/doors/draws.py",
+        "papers/hybrid/doors/loans.py",
+        "papers/hybrid/doors/parity.py",
+        "papers/hybrid/doors/weighted.py",
+        "papers/hybrid/doors/weights.py",
+        "papers/kernels/doors/machines.py",
+        "papers/selection/candidates.py",
+        "papers/selection/exponential.py",
+        "papers/selection/laplace.py",
+        "papers/selection/random_stopping.py",
     }
 )
 # what states a bound for one replaced row that adds up over several (privacy/units/groups.py)
@@ -44,9 +61,9 @@ FOR_PEOPLE = frozenset(
 )
 # events that stand with their mechanism, by kind
 EVENTS = {
-    "draws": "privacy.mechanisms.draws.DrawsEvent",
-    "one-draw-gaussian": "privacy.mechanisms.one_draw.OneDrawGaussianEvent",
+    "draws": "papers.hybrid.doors.draws.DrawsEvent",
+    "one-draw-gaussian": "papers.hybrid.doors.one_draw.OneDrawGaussianEvent",
     "poisson-gaussian": "privacy.mechanisms.poisson.PoissonGaussianEvent",
     "random-stopping": "papers.selection.random_stopping.RandomStoppingEvent",
-    "updates": "privacy.mechanisms.updates.UpdatesEvent",
+    "updates": "papers.kernels.doors.updates.UpdatesEvent",
 }

@@ -6,11 +6,8 @@ name.
 
 from ..._lazy import lazily
 from .counted import count_labels
-from .descent import Descent, DrawnDescent
-from .draws import LearnOnDraws
 from .filtered import EachRow, FilteredGaussian, FilteredMean
 from .gaussian import Gaussian, GaussianInside, GaussianProcess, SymmetricGaussian
-from .parity import Parity
 from .path import GaussianPath
 from .purse import GaussianPurse
 from .randomised_response import RandomisedResponse
@@ -25,8 +22,6 @@ _WHERE = {
 
 __all__ = [
     "CandidateLosses",
-    "Descent",
-    "DrawnDescent",
     "EachRow",
     "Exponential",
     "ExponentialOnBall",
@@ -39,8 +34,6 @@ __all__ = [
     "GaussianPurse",
     "Laplace",
     "LaplaceMin",
-    "LearnOnDraws",
-    "Parity",
     "RandomisedResponse",
     "SymmetricGaussian",
     "best_of_random_runs",
