@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpadapt.discrepancy.parameters import zcdp_rho
+from dpadapt.papers.discrepancy.parameters import zcdp_rho
 from dpadapt.privacy.accounting import events as events_module
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.composition import (

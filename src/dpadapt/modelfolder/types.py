@@ -64,11 +64,10 @@ PARTS = frozenset().union(
     _under("dpadapt.features.cells", "NumberCells TextCells"),
     _under("dpadapt.features.dates", "DateCells"),
     _under("dpadapt.kernels.kernel_facts", "KernelFacts"),
-    _under("dpadapt.discrepancy.certificate", "Certificate"),
-    _under("dpadapt.discrepancy.label_difference", "PrivateLabels"),
+    _under("dpadapt.papers.discrepancy.certificate", "Certificate PrivateLabels"),
     _under("dpadapt.discrepancy.moments", "Moments"),
-    _under("dpadapt.discrepancy.smoothing", "PNorm Softmax"),
-    _under("dpadapt.discrepancy.solvers", "FrankWolfe MirrorDescent SingleStage"),
+    _under("dpadapt.papers.discrepancy.smoothing", "PNorm Softmax"),
+    _under("dpadapt.papers.discrepancy.solvers", "FrankWolfe MirrorDescent SingleStage"),
     _under("dpadapt.reweighting._units", "Units"),
     _under("dpadapt.reweighting.certificate", "ReweightingCertificate"),
     _under("dpadapt.reweighting.choice", "Candidate"),
@@ -121,11 +120,15 @@ def _moved(old: str, new: str, names: str) -> dict[str, str]:
     return {f"dpadapt.{old}.{name}": f"dpadapt.{new}.{name}" for name in names.split()}
 
 
-MOVED = _moved(
-    "baselines",
-    "papers.baselines",
-    "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
-)
+MOVED = {
+    **_moved(
+        "baselines",
+        "papers.baselines",
+        "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
+    ),
+    **_moved("discrepancy", "papers.discrepancy", "certificate smoothing solvers"),
+    "dpadapt.discrepancy.label_difference": "dpadapt.papers.discrepancy.certificate",
+}
 """Where modules that folders name have gone: a folder that was written before loads as ever."""
 
 
