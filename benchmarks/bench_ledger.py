@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.privacy import BudgetExceeded, Ledger
 from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
@@ -31,7 +32,6 @@ from dpadapt.privacy.ledger.ledger import Account
 from dpadapt.privacy.ledger.records import encode
 from dpadapt.privacy.mechanisms.draws import DrawsEvent
 from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 

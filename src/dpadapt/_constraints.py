@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ._lazy import is_of
+from ._lazy import is_of, named
 
 __all__ = [
     "Between",
@@ -224,8 +223,7 @@ class Named(Constraint):
             return value
         kind = self.kinds[value]
         if isinstance(kind, str):  # a paper's own way, which is imported when it is asked for
-            module, _, name = kind.rpartition(".")
-            kind = getattr(import_module(module), name)
+            kind = named(kind)
         return kind()
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from scipy.optimize import brentq
 
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.privacy.accounting.composition import (
     compose_delta,
     compose_epsilon,
@@ -37,7 +38,6 @@ from dpadapt.privacy.accounting.events import (
 )
 from dpadapt.privacy.accounting.pld import _upper, distribution
 from dpadapt.privacy.mechanisms.draws import DrawsEvent
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE

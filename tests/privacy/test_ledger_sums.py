@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.privacy import BudgetExceeded, LedgerError
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, fits
 from dpadapt.privacy.accounting.events import (
@@ -35,7 +36,6 @@ from dpadapt.privacy.ledger.records import Balance, chain, digest_of, encode, ge
 from dpadapt.privacy.ledger.sums import SummedEvent, Sums, decode_sums, encode_sums, summed
 from dpadapt.privacy.mechanisms.draws import DrawsEvent
 from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -22,7 +23,7 @@ from .source import INTERCEPT, Adaptation, Array, Source
 __all__ = ["AdaptationWarning", "DiscrepancyRegressor", "GuaranteeWarning"]
 
 _PAPER = "dpadapt.papers.discrepancy"
-_SOLVERS = {
+_SOLVERS: Mapping[str, type | str] = {
     "moments": Moments,
     "frank-wolfe": f"{_PAPER}.solvers.FrankWolfe",
     "mirror-descent": f"{_PAPER}.solvers.MirrorDescent",

@@ -29,7 +29,7 @@ ESTIMATORS = frozenset().union(
     _under("dpadapt.reweighting.reweighting_regressor", "ReweightingRegressor"),
     _under("dpadapt.reweighting.reweighting_classifier", "ReweightingClassifier"),
     _under("dpadapt.mixing.adamix_classifier", "AdaMixClassifier"),
-    _under("dpadapt.mixing.noisy_gd_classifier", "NoisyGDClassifier"),
+    _under("dpadapt.papers.mixing.noisy_gd_classifier", "NoisyGDClassifier"),
     _under("dpadapt.kernels.kernel_regressor", "KernelRegressor"),
     _under("dpadapt.kernels.kernel_classifier", "KernelClassifier"),
     _under("dpadapt.hybrid.hybrid_tilt", "HybridTilt"),
@@ -77,15 +77,16 @@ PARTS = frozenset().union(
     _under("dpadapt.reweighting.known_noise_solver", "KnownNoise"),
     _under("dpadapt.reweighting.regression_solvers", "ConvexGradient Profiled Statistics"),
     _under("dpadapt.reweighting.classification_solvers", "GeneralGradient ProfiledLogistic"),
-    _under("dpadapt.mixing.adamix", "AdaMix"),
-    _under("dpadapt.mixing.clipping", "AdaptiveClip FixedClip"),
+    _under("dpadapt.papers.mixing.adamix", "AdaMix"),
+    _under("dpadapt.papers.mixing.clipping", "AdaptiveClip FixedClip"),
     _under("dpadapt.mixing.features", "UnitRows"),
     _under("dpadapt.mixing.horizon", "Horizon"),
     _under("dpadapt.mixing.known_noise", "KnownNoise"),
-    _under("dpadapt.mixing.noisy_gd", "NoisyGD"),
-    _under("dpadapt.mixing.projection", "FeatureProjection GradientProjection"),
-    _under("dpadapt.mixing.steps", "Steps StepsAtNoise"),
-    _under("dpadapt.mixing.theory", "Theory"),
+    _under("dpadapt.papers.mixing.noisy_gd", "NoisyGD"),
+    _under("dpadapt.papers.mixing.projection", "FeatureProjection GradientProjection"),
+    _under("dpadapt.mixing.steps", "Steps"),
+    _under("dpadapt.papers.mixing.steps", "StepsAtNoise"),
+    _under("dpadapt.papers.mixing.theory", "Theory"),
     _under("dpadapt.kernels._setup", "Setup"),
     _under(
         "dpadapt.kernels.features",
@@ -128,13 +129,14 @@ MOVED = {
     ),
     **_moved("discrepancy", "papers.discrepancy", "certificate smoothing solvers"),
     "dpadapt.discrepancy.label_difference": "dpadapt.papers.discrepancy.certificate",
+    **_moved(
+        "mixing",
+        "papers.mixing",
+        "adamix clipping noisy_gd noisy_gd_classifier projection theory",
+    ),
+    "dpadapt.mixing.steps.StepsAtNoise": "dpadapt.papers.mixing.steps.StepsAtNoise",
 }
-"""Where modules that folders name have gone: a folder that was written before loads as ever."""
-
-
-def _now(name: str) -> str:
-    module, _, attribute = name.rpartition(".")
-    return f"{MOVED.get(module, module)}.{attribute}"
+"""Where modules and classes that folders name have gone: a folder from before loads as ever."""
 
 
 class Names:
@@ -171,10 +173,16 @@ trusted=['os.system'], or --trust os.system.
             )
         self.trusted = frozenset(trusted)
 
+    def now(self, name: Any) -> Any:
+        """A name as it is now, if the class has moved and is not one that the caller adds."""
+        if not isinstance(name, str) or name in self.trusted:
+            return name
+        module, _, attribute = name.rpartition(".")
+        return MOVED.get(name, f"{MOVED.get(module, module)}.{attribute}" if module else name)
+
     def check(self, name: Any) -> str:
         """Return a name if it is on the list, as it is now; nothing is imported."""
-        if isinstance(name, str) and name not in self.trusted:
-            name = _now(name)
+        name = self.now(name)
         if not isinstance(name, str) or name not in ESTIMATORS | PARTS | self.trusted:
             shown = name if isinstance(name, str) else repr(name)
             raise ModelFolderError(

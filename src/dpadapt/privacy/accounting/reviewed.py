@@ -20,7 +20,7 @@ DOORS = frozenset(
         "privacy.mechanisms.draws.LearnOnDraws",
         "privacy.mechanisms.exponential.Exponential",
         "privacy.mechanisms.exponential.ExponentialOnBall",
-        "privacy.mechanisms.filtered.FilteredGaussian",
+        "papers.mixing.filtered.FilteredGaussian",
         "privacy.mechanisms.laplace.Laplace",
         "privacy.mechanisms.laplace.LaplaceMin",
         "privacy.mechanisms.machine_constants.PINPConstants",
@@ -46,7 +46,7 @@ FOR_PEOPLE = frozenset(
 EVENTS = {
     "draws": "privacy.mechanisms.draws.DrawsEvent",
     "one-draw-gaussian": "privacy.mechanisms.one_draw.OneDrawGaussianEvent",
-    "poisson-gaussian": "privacy.mechanisms.poisson.PoissonGaussianEvent",
+    "poisson-gaussian": "papers.mixing.poisson.PoissonGaussianEvent",
     "random-stopping": "privacy.mechanisms.random_stopping.RandomStoppingEvent",
     "updates": "privacy.mechanisms.updates.UpdatesEvent",
 }

@@ -1,10 +1,14 @@
-"""Read one: what may come out of a session, each with its event, its sampler and its proof."""
+"""Read one: what may come out of a session, each with its event, its sampler and its proof.
 
+Those that only the papers' own algorithms use stand in :mod:`dpadapt.papers`, and are found here by
+name.
+"""
+
+from ..._lazy import lazily
 from .counted import count_labels
 from .descent import Descent, DrawnDescent
 from .draws import LearnOnDraws
 from .exponential import Exponential, ExponentialOnBall
-from .filtered import EachRow, FilteredGaussian, FilteredMean
 from .gaussian import Gaussian, GaussianInside, GaussianProcess, SymmetricGaussian
 from .laplace import Laplace, LaplaceMin
 from .parity import Parity
@@ -38,3 +42,9 @@ __all__ = [
     "hide_losses",
     "holdout_choice",
 ]
+
+_WHERE = {
+    "...papers.mixing.filtered": "EachRow FilteredGaussian FilteredMean",
+}
+
+__getattr__ = lazily(__name__, _WHERE)
