@@ -81,7 +81,7 @@ def _check_is_ours(tree: Any, names: Names) -> None:
     place = tree
     for _ in range(2):
         content = place.get("object") if isinstance(place, dict) else None
-        if content is None or names.now(content[0]) not in ESTIMATORS | names.trusted:
+        if content is None or names.check(content[0]) not in ESTIMATORS | names.trusted:
             raise ModelFolderError("it does not hold a fitted estimator of this library.")
         state = dict(map(_pair, content[1]))
         place = state.get("estimator_", place)

@@ -139,6 +139,11 @@ MOVED = {
 """Where modules and classes that folders name have gone: a folder from before loads as ever."""
 
 
+def _now(name: str) -> str:
+    module, _, attribute = name.rpartition(".")
+    return MOVED.get(name, f"{MOVED.get(module, module)}.{attribute}")
+
+
 class Names:
     """The names that one load or save accepts: the closed list and those that the caller adds.
 
@@ -173,16 +178,10 @@ trusted=['os.system'], or --trust os.system.
             )
         self.trusted = frozenset(trusted)
 
-    def now(self, name: Any) -> Any:
-        """A name as it is now, if the class has moved and is not one that the caller adds."""
-        if not isinstance(name, str) or name in self.trusted:
-            return name
-        module, _, attribute = name.rpartition(".")
-        return MOVED.get(name, f"{MOVED.get(module, module)}.{attribute}" if module else name)
-
     def check(self, name: Any) -> str:
         """Return a name if it is on the list, as it is now; nothing is imported."""
-        name = self.now(name)
+        if isinstance(name, str) and name not in self.trusted:
+            name = _now(name)
         if not isinstance(name, str) or name not in ESTIMATORS | PARTS | self.trusted:
             shown = name if isinstance(name, str) else repr(name)
             raise ModelFolderError(
