@@ -19,6 +19,7 @@ from pathlib import Path
 from dpadapt.papers.hybrid.doors.draws import DrawsEvent
 from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
 from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import BudgetExceeded, Ledger
 from dpadapt.privacy.accounting.events import (
@@ -33,7 +34,6 @@ from dpadapt.privacy.accounting.events import (
 from dpadapt.privacy.ledger import tables
 from dpadapt.privacy.ledger.ledger import Account
 from dpadapt.privacy.ledger.records import encode
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 
 KINDS: list[Callable[[float], Event]] = [
     lambda u: GaussianEvent("a", u, 3000.0),

@@ -251,9 +251,9 @@ def _events() -> list[Any]:
     from dpadapt.papers.hybrid.doors.draws import DrawsEvent
     from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
     from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+    from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
     from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
     from dpadapt.privacy.accounting import events as e
-    from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 
     gaussian, other = e.GaussianEvent("mean", 1.0, 30.0), e.GaussianEvent("rows", 2.0, 50.0)
     return [

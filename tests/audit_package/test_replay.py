@@ -253,7 +253,7 @@ def test_an_individual_filter_is_counted_over_all_steps():
 
 def test_a_filter_that_does_not_filter_is_found(monkeypatch):
     from dpadapt.mixing import NoisyGD, NoisyGDClassifier, Steps
-    from dpadapt.privacy.mechanisms import filtered as filtering
+    from dpadapt.papers.mixing import filtered as filtering
 
     def fit(sample):
         model = NoisyGDClassifier(
@@ -372,9 +372,10 @@ def test_no_ledger_is_charged_by_a_recording(tmp_path):
 
 def test_nothing_stays_wrapped():
     from dpadapt.papers.hybrid.doors import _descent
+    from dpadapt.papers.mixing import filtered
     from dpadapt.privacy import Session
     from dpadapt.privacy.core import noise
-    from dpadapt.privacy.mechanisms import filtered, path
+    from dpadapt.privacy.mechanisms import path
 
     def places():
         doors = [Session._let_out, Session.hide, filtered.FilteredSums._noisy]

@@ -18,6 +18,7 @@ from scipy import integrate, stats
 from scipy.optimize import brentq
 
 from dpadapt.papers.hybrid.doors.draws import DrawsEvent
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.accounting.composition import (
     compose_delta,
@@ -38,7 +39,6 @@ from dpadapt.privacy.accounting.events import (
     PureEvent,
 )
 from dpadapt.privacy.accounting.pld import _upper, distribution
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 

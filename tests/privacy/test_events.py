@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpadapt.discrepancy.parameters import zcdp_rho
+from dpadapt.papers.discrepancy.parameters import zcdp_rho
 from dpadapt.papers.hybrid.doors.draws import DrawsEvent
 from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
 from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.accounting import events as events_module
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
@@ -35,7 +36,6 @@ from dpadapt.privacy.accounting.events import (
     is_known,
 )
 from dpadapt.privacy.ledger.records import encode
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 
 GAUSSIAN = GaussianEvent("mean", sensitivity=0.5, scale=2.0, count=3)
 PURE = PureEvent("answer", epsilon=0.25, count=2)

@@ -50,10 +50,15 @@ def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
 
 def _regressors() -> Iterator[Combination]:
     from dpadapt import baselines as b
-    from dpadapt.discrepancy import DiscrepancyRegressor
-    from dpadapt.discrepancy.solvers import SOLVERS
+    from dpadapt import discrepancy as d
     from dpadapt.reweighting import ReweightingRegressor
 
+    solvers: dict[str, type] = {
+        "moments": d.Moments,
+        "frank-wolfe": d.FrankWolfe,
+        "mirror-descent": d.MirrorDescent,
+        "single-stage": d.SingleStage,
+    }
     for options in one_at_a_time(
         {"solver": ["moments", "frank-wolfe", "mirror-descent", "single-stage"]},
         {
@@ -71,8 +76,8 @@ def _regressors() -> Iterator[Combination]:
         },
     ):
         steps = {"steps": STEPS}
-        rest: Any = {"labelled": False, "solvers": SOLVERS}
-        yield fitting(DiscrepancyRegressor, "regression", options, steps, **rest)
+        rest: Any = {"labelled": False, "solvers": solvers}
+        yield fitting(d.DiscrepancyRegressor, "regression", options, steps, **rest)
     for options in one_at_a_time(
         {"solver": ["known-noise", "gradient", "profiled", "statistics"]},
         {

@@ -26,7 +26,7 @@ DOORS = frozenset(
         "papers.selection.laplace.Laplace",
         "papers.selection.laplace.LaplaceMin",
         "papers.selection.random_stopping.RandomStopping",
-        "privacy.mechanisms.filtered.FilteredGaussian",
+        "papers.mixing.filtered.FilteredGaussian",
         "privacy.mechanisms.randomised_response.RandomisedResponse",
     }
 )
@@ -41,6 +41,7 @@ READERS = frozenset(
         "papers/hybrid/doors/weighted.py",
         "papers/hybrid/doors/weights.py",
         "papers/kernels/doors/machines.py",
+        "papers/mixing/filtered.py",
         "papers/selection/candidates.py",
         "papers/selection/exponential.py",
         "papers/selection/laplace.py",
@@ -63,7 +64,7 @@ FOR_PEOPLE = frozenset(
 EVENTS = {
     "draws": "papers.hybrid.doors.draws.DrawsEvent",
     "one-draw-gaussian": "papers.hybrid.doors.one_draw.OneDrawGaussianEvent",
-    "poisson-gaussian": "privacy.mechanisms.poisson.PoissonGaussianEvent",
+    "poisson-gaussian": "papers.mixing.poisson.PoissonGaussianEvent",
     "random-stopping": "papers.selection.random_stopping.RandomStoppingEvent",
     "updates": "papers.kernels.doors.updates.UpdatesEvent",
 }

@@ -6,13 +6,13 @@ name.
 
 from ..._lazy import lazily
 from .counted import count_labels
-from .filtered import EachRow, FilteredGaussian, FilteredMean
 from .gaussian import Gaussian, GaussianInside, GaussianProcess, SymmetricGaussian
 from .path import GaussianPath
 from .purse import GaussianPurse
 from .randomised_response import RandomisedResponse
 
 _WHERE = {
+    "...papers.mixing.filtered": "EachRow FilteredGaussian FilteredMean",
     "...papers.selection.candidates": (
         "CandidateLosses best_of_random_runs hide_losses holdout_choice"
     ),

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dpadapt._lazy import is_of
+from dpadapt._lazy import is_of, named
 from dpadapt._types import FloatArray
 
 from ..core.errors import PrivacyError
@@ -25,7 +25,6 @@ from ..core.statistic import RowMean, RowSum
 from ..local.randomisers import BallResponse, BinaryResponse, GaussianResponse
 from ..mechanisms.answers import Answers
 from ..mechanisms.asked_model import Interactive
-from ..mechanisms.filtered import FilteredSums
 from ..mechanisms.path import NUGGET, GaussianPath, _PathAnswers
 from ..mechanisms.purse import GaussianPurse
 from .tape import Recorded, Recording
@@ -46,7 +45,8 @@ def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, s
     yield Session, "hide", _hiding(now, Session.hide)
     yield Session, "_let_out", _door(now, Session._let_out)
     yield Sample, "_pass", _reading(now, Sample._pass)
-    yield FilteredSums, "_noisy", _filtered(now, FilteredSums._noisy)
+    sums = named("dpadapt.papers.mixing.filtered.FilteredSums")  # by name: no paper is imported
+    yield sums, "_noisy", _filtered(now, sums._noisy)
     yield descent, "steps", _gradients(now, descent.steps)
     yield _PathAnswers, "_draw", _path(now, _PathAnswers._draw)
     yield Answers, "_scores", _scores(now, Answers._scores)
@@ -167,7 +167,7 @@ def _summed(session: Session, hidden: Hidden) -> tuple[RowMean | None, int]:
 
 
 def _filtered(now: Recording, original: Any) -> Any:
-    def noisy(self: FilteredSums, value: FloatArray) -> Any:
+    def noisy(self: Any, value: FloatArray) -> Any:
         with now.inside():
             released = original(self, value)
         mechanism = self._mechanism

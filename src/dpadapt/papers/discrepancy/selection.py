@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt.discrepancy.matrices import public_rows, weighted_moment
 from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Exponential
 from dpadapt.privacy.statistics import SecondMoment
 
-from .matrices import public_rows, weighted_moment
 from .queries import Bounds, bounds_of, choice_range, hidden_discrepancies
 
 __all__ = ["choose_weights", "weights_choice"]

@@ -27,11 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt.discrepancy.matrices import Array, public_rows, symmetric_part, weighted_moment
 from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Exponential, LaplaceMin
 from dpadapt.privacy.statistics import SecondMoment
 
-from .matrices import Array, public_rows, symmetric_part, weighted_moment
 from .queries import Bounds, Scores, Smoothing, bounds_of, hidden_scores
 
 __all__ = ["NoisyFrankWolfe"]
@@ -56,7 +56,7 @@ class NoisyFrankWolfe:
 
     See Also
     --------
-    dpadapt.discrepancy.parameters.frank_wolfe_parameters : chooses mu and K from public facts.
+    frank_wolfe_parameters : chooses mu and K from public facts.
 
     Notes
     -----
@@ -66,7 +66,7 @@ class NoisyFrankWolfe:
 
     Examples
     --------
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> algorithm = NoisyFrankWolfe(np.eye(2), Softmax(mu=30.0), steps=300)
     >>> np.allclose(algorithm.minimise(np.diag([0.75, 0.25])), [0.75, 0.25], atol=0.02)

@@ -2,7 +2,7 @@ r"""How far one private row moves the gradient of a smoothed discrepancy.
 
 The private rows enter through :math:`M(q) = M_0 - S(q)` alone, S(q) the weighted moment of the
 public rows. What one row does to :math:`M_0` is said in :mod:`.bounds`; how far that turns the
-gradient H of a smoothing, in :mod:`dpadapt.discrepancy.smoothing`. Here is what is released.
+gradient H of a smoothing, in :mod:`dpadapt.papers.discrepancy.smoothing`. Here is what is released.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Protocol
 
 import numpy as np
 
+from dpadapt.discrepancy.matrices import Array, row_scores
 from dpadapt.privacy import Hidden, Session
 
-from ..matrices import Array, row_scores
 from .bounds import Bounds
 
 __all__ = [
@@ -74,7 +74,7 @@ class Scores:
 
     Examples
     --------
-    >>> from dpadapt.discrepancy.smoothing import PNorm
+    >>> from dpadapt.papers.discrepancy.smoothing import PNorm
     >>> Scores(np.eye(2), PNorm(1), np.zeros((2, 2)), np.array([1.0, 0.0]))(np.diag([2.0, 3.0]))
     array([-3., -6.])
     """
@@ -100,7 +100,7 @@ def hidden_scores(session: Session, moment: Hidden, scores: Scores, bounds: Boun
 
     Examples
     --------
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> from dpadapt.privacy.statistics import SecondMoment
     >>> scores = Scores(np.eye(2), Softmax(5.0), np.eye(2) / 2, np.zeros(2))
@@ -119,11 +119,11 @@ def hidden_gradient_matrix(
 ) -> Hidden:
     """Hide H, the gradient of a smoothing in M; its sensitivity is in the Frobenius norm.
 
-    The proof is that of the smoothing: see :class:`~dpadapt.discrepancy.smoothing.Softmax`.
+    The proof is that of the smoothing: see :class:`~dpadapt.papers.discrepancy.smoothing.Softmax`.
 
     Examples
     --------
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> from dpadapt.privacy.statistics import SecondMoment
     >>> facts = (Softmax(5.0), np.eye(2) / 2, Bounds(1.0, 1.0, 10))
@@ -163,7 +163,7 @@ def hidden_gradient(
 
     Examples
     --------
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> from dpadapt.privacy.statistics import SecondMoment
     >>> X = np.eye(2)

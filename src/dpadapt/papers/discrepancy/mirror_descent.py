@@ -27,12 +27,18 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
+from dpadapt.discrepancy.matrices import (
+    Array,
+    public_rows,
+    row_scores,
+    symmetric_part,
+    weighted_moment,
+)
 from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import SecondMoment
 
 from .frank_wolfe import printed_vertex_noise, whole_sample
-from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
 from .queries import (
     Bounds,
     Smoothing,
@@ -70,11 +76,11 @@ class NoisyMirrorDescent:
 
     See Also
     --------
-    dpadapt.discrepancy.parameters.mirror_descent_parameters : chooses mu, K and the step size.
+    mirror_descent_parameters : chooses mu, K and the step size.
 
     Examples
     --------
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> algorithm = NoisyMirrorDescent(np.eye(2), Softmax(mu=30.0), steps=300, step_size=0.1)
     >>> np.allclose(algorithm.minimise(np.diag([0.75, 0.25])), [0.75, 0.25], atol=0.02)

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dpadapt._constraints import Named, Table
+from dpadapt.mixing._classifier import UnitClassifier
+from dpadapt.mixing.steps import Steps
 from dpadapt.privacy.accounting.events import Relation
 
-from ._classifier import UnitClassifier
 from .noisy_gd import NoisyGD
-from .steps import Steps, StepsAtNoise
+from .steps import StepsAtNoise
 
 __all__ = ["NoisyGDClassifier"]
 

@@ -17,19 +17,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linprog
 
 from dpadapt import _validate as validate
-from dpadapt._certificate import cut_rows
-from dpadapt._constraints import NonNegative, Table, Vector
-from dpadapt._strategy import Strategy
 
-__all__ = ["LabelDifference", "PrivateLabels", "label_difference"]
+__all__ = ["LabelDifference", "label_difference", "least_difference"]
 
 Array = npt.NDArray[np.float64]
 Sample = tuple[npt.ArrayLike, npt.ArrayLike]
@@ -39,74 +35,6 @@ _LOOKS = 30  # rounds that public rows get to refute a statement
 _NEAR = 1.05  # the least that they allow is told up to this factor, if that is not too slow
 _MORE = 20  # rows of a sample that join the program in a round: those with the largest errors
 _SLACK = 1e-6  # of the largest label: what a linear program may miss
-
-
-@dataclass(frozen=True)
-class PrivateLabels(Strategy):
-    r"""What you state about private labels, which nobody has seen; a certificate rests on it.
-
-    Nothing checks it against private rows. Public rows may refute it, and then there is no
-    certificate.
-
-    Parameters
-    ----------
-    label_range : (float, float)
-        Every private label lies between these two numbers.
-    label_difference : float
-        How far the labels may be from *one* linear function, in units of the label: the largest
-        error of that function on a public row plus its largest error on anybody of the private
-        population, the paper's :math:`\eta_H`. 0 says that one linear function gives every label
-        exactly, public and private. If both populations have the same linear rule and noise of at
-        most e, it is 2e; if labels are a coin of -1 and +1, it is 2. The function may be any
-        whose coefficients (standardised columns, with the constant, labels counted from the
-        public mean) have a norm of at most ``norm_bound``; rows are those of the fit, cut to
-        ``radius``.
-
-    Examples
-    --------
-    >>> PrivateLabels(label_range=(1, 5), label_difference=0.5)
-    PrivateLabels(label_range=(1, 5), label_difference=0.5)
-    """
-
-    label_range: tuple[float, float]
-    label_difference: float
-    _constraints: ClassVar[Table] = {
-        "label_range": [Vector(2)],
-        "label_difference": [NonNegative()],
-    }
-
-    def _check(self) -> None:
-        if not self.label_range[0] <= self.label_range[1]:
-            raise ValueError(
-                f"label_range must be two numbers (low, high); got {self.label_range!r}."
-            )
-
-    def bound(self, center: float = 0.0) -> float:
-        """Y: the largest size of a private label, counted from ``center``."""
-        low, high = self.label_range
-        return float(max(abs(low - center), abs(high - center)))
-
-    def conditions(self, norm_bound: float, radius: float) -> tuple[str, ...]:
-        """What a bound holds under, in words; ``radius`` is that of a row with its constant."""
-        low, high = self.label_range
-        return (
-            f"private labels lie between {low:.6g} and {high:.6g}, as you stated",
-            f"one linear function of norm {norm_bound:.3g} or less has a largest error on public "
-            "labels and a largest error on private ones that add up to "
-            f"{self.label_difference:.6g} or less, as you stated",
-            cut_rows(radius),
-        )
-
-    def refuted(self, rows: Array, labels: Array, norm_bound: float) -> float | None:
-        r"""What public rows show :math:`\eta_H` to be at least, if that is more than was stated."""
-        nobody = np.zeros((1, rows.shape[1])), np.zeros(1)
-        stated = self.label_difference + _SLACK * float(np.abs(labels).max())
-        least = 0.0
-        for found in _narrowed(((rows, labels), nobody), norm_bound, _LOOKS):
-            least = found.lower_bound
-            if found.value <= stated or (least > stated and found.value < _NEAR * least):
-                break
-        return least if least > stated else None
 
 
 class LabelDifference(NamedTuple):
@@ -164,6 +92,30 @@ def label_difference(
         if found.value - found.lower_bound <= tolerance * unit:
             break
     return found
+
+
+def least_difference(
+    rows: Array, labels: Array, norm_bound: float, *, stated: float
+) -> float | None:
+    r"""What public rows show :math:`\eta_H` to be at least, if that is more than was stated.
+
+    Examples
+    --------
+    Labels of -1 and 1 on the same row are 1 away from every function.
+
+    >>> rows, labels = np.ones((2, 1)), np.array([-1.0, 1.0])
+    >>> least_difference(rows, labels, 1.0, stated=1.0)
+    >>> round(least_difference(rows, labels, 1.0, stated=0.5), 6)
+    1.0
+    """
+    nobody = np.zeros((1, rows.shape[1])), np.zeros(1)
+    stated = stated + _SLACK * float(np.abs(labels).max())
+    least = 0.0
+    for found in _narrowed(((rows, labels), nobody), norm_bound, _LOOKS):
+        least = found.lower_bound
+        if found.value <= stated or (least > stated and found.value < _NEAR * least):
+            break
+    return least if least > stated else None
 
 
 def _narrowed(

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpadapt import _validate as validate
+from dpadapt.discrepancy.matrices import Array
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.statistics import SecondMoment
-
-from ..matrices import Array
 
 __all__ = ["Bounds", "bounds_of"]
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from dpadapt.discrepancy.matrices import Array
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.statistics import SecondMoment
-
-from ..matrices import Array
 
 __all__ = [
     "Objective",
@@ -19,7 +18,7 @@ __all__ = [
     "vertex_range",
 ]
 
-_SIMPLEX = (1.0, 0.0)  # how its vertices swing: see :mod:`dpadapt.discrepancy.sets`
+_SIMPLEX = (1.0, 0.0)  # how its vertices swing: see :mod:`dpadapt.papers.discrepancy.sets`
 
 
 class Objective(Protocol):
@@ -65,15 +64,16 @@ def vertex_range(
     r"""Range of the scores of a polyhedron's vertices, from those of the gradient in q.
 
     A difference of two scores is :math:`\langle g, v - v' \rangle`. By the argument of
-    :mod:`dpadapt.discrepancy.sets` one row moves it by the paired mass of v - v' times the range of
-    the entries of g, plus the unpaired mass times how far one entry moves. Vertices that are
-    distributions over rows have the paired mass 1 and nothing unpaired: the objective's own range.
+    :mod:`dpadapt.papers.discrepancy.sets` one row moves it by the paired mass of v - v' times the
+    range of the entries of g, plus the unpaired mass times how far one entry moves. Vertices that
+    are distributions over rows have the paired mass 1 and nothing unpaired: the objective's own
+    range.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from dpadapt.discrepancy.single_stage import AdaptationObjective
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.single_stage import AdaptationObjective
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning
     >>> objective = AdaptationObjective(np.eye(2), np.ones(2), Softmax(5.0), radius=1.0)
     >>> query = SecondMoment(Cleaning(radius=1.0))
@@ -112,8 +112,8 @@ def hidden_weight_gradient(
     Examples
     --------
     >>> import numpy as np
-    >>> from dpadapt.discrepancy.single_stage import AdaptationObjective
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.single_stage import AdaptationObjective
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> objective = AdaptationObjective(np.eye(2), np.ones(2), Softmax(5.0), radius=1.0)
     >>> q, w = np.array([0.5, 0.5]), np.zeros(2)
@@ -181,8 +181,8 @@ def gap_range(
     Examples
     --------
     >>> import numpy as np
-    >>> from dpadapt.discrepancy.single_stage import AdaptationObjective
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.single_stage import AdaptationObjective
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning
     >>> objective = AdaptationObjective(np.eye(2), np.ones(2), Softmax(5.0), radius=1.0)
     >>> round(gap_range(objective, SecondMoment(Cleaning(radius=1.0)), 10), 6)
@@ -214,8 +214,8 @@ def hidden_gaps(
     Examples
     --------
     >>> import numpy as np
-    >>> from dpadapt.discrepancy.single_stage import AdaptationObjective
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.single_stage import AdaptationObjective
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> objective = AdaptationObjective(np.eye(2), np.ones(2), Softmax(5.0), radius=1.0)
     >>> def gaps(known):  # of one iterate

@@ -27,15 +27,15 @@ from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
+from dpadapt.discrepancy.matrices import Array, public_rows, symmetric_part, weighted_moment
+from dpadapt.discrepancy.variable_projection import ball_least_squares
 from dpadapt.privacy import Hidden, Mechanism, Session
 from dpadapt.privacy.mechanisms import Exponential, Gaussian, LaplaceMin
 from dpadapt.privacy.statistics import SecondMoment
 
 from .frank_wolfe import whole_sample
-from .matrices import Array, public_rows, symmetric_part, weighted_moment
 from .queries import (
     Bounds,
     Objective,
@@ -49,7 +49,7 @@ from .queries import (
 )
 from .sets import Ball, ConvexSet, Polyhedron, Simplex
 
-__all__ = ["AdaptationObjective", "NoisySingleStage", "ball_least_squares"]
+__all__ = ["AdaptationObjective", "NoisySingleStage"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +74,7 @@ class AdaptationObjective:
 
     Examples
     --------
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> objective = AdaptationObjective(np.eye(2), np.array([1.0, 0.0]), Softmax(9.0), radius=1.0)
     >>> objective.best_coefficients(np.array([0.5, 0.5])).round(6)
     array([1., 0.])
@@ -160,11 +160,11 @@ class NoisySingleStage:
 
     See Also
     --------
-    dpadapt.discrepancy.parameters.single_stage_parameters : chooses mu, K and the step size.
+    dpadapt.papers.discrepancy.parameters.single_stage_parameters : chooses mu, K and the step size.
 
     Examples
     --------
-    >>> from dpadapt.discrepancy.smoothing import Softmax
+    >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> X, y = np.eye(2), np.array([0.5, -0.5])
     >>> algorithm = NoisySingleStage(
@@ -358,29 +358,3 @@ class NoisySingleStage:
         slope = self.objective.coefficient_gradient(q, w, statistic)
         steepest = slope @ (w - self._w.lowest(slope))
         return float(gradient @ q - self._q.scores(gradient).min() + steepest)
-
-
-def ball_least_squares(moment: Array, cross: Array, *, radius: float) -> Array:
-    r"""Minimise :math:`w^T A w - 2 b \cdot w` over :math:`\|w\| \le \Lambda`, A semidefinite.
-
-    Of several minimisers the one of least norm. On the sphere :math:`w = (A + \nu I)^{-1} b` with
-    the multiplier :math:`\nu \ge 0` that brings its norm to the radius.
-
-    Examples
-    --------
-    >>> ball_least_squares(np.eye(2), np.array([3.0, 4.0]), radius=1.0).round(6)
-    array([0.6, 0.8])
-    >>> ball_least_squares(np.eye(2), np.array([3.0, 4.0]), radius=9.0)
-    array([3., 4.])
-    """
-    values, vectors = np.linalg.eigh(moment)
-    kept = values > 1e-12 * max(float(values[-1]), 0.0)
-    values, along = values[kept], vectors[:, kept].T @ cross
-
-    def excess(multiplier: float) -> float:
-        return float(np.linalg.norm(along / (values + multiplier))) - radius
-
-    multiplier = 0.0
-    if values.size and excess(0.0) > 0:
-        multiplier = float(brentq(excess, 0.0, 2 * float(np.linalg.norm(along)) / radius))
-    return np.asarray(vectors[:, kept] @ (along / (values + multiplier)))

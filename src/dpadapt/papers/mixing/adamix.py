@@ -28,13 +28,15 @@ from typing import Any, ClassVar
 
 from dpadapt._constraints import Flag, Named, NonNegative, Null, Positive, Table
 from dpadapt._strategy import strategy_of
+from dpadapt.mixing._solver import Run
+from dpadapt.mixing.features import PublicSample
+from dpadapt.mixing.softmax import Array, gradient
 
-from ._solver import Run, Solver
 from .clipping import AdaptiveClip, FixedClip, held_out
-from .features import PublicSample
+from .filtered_gradients import within
 from .projection import FeatureProjection, GradientProjection, GradientSpan
 from .public_phase import few_shot
-from .softmax import Array, gradient
+from .steps import PaperSolver
 
 __all__ = ["AdaMix"]
 
@@ -43,7 +45,7 @@ _PUBLIC_STEPS = 200  # the paper's
 
 
 @dataclass(frozen=True)
-class AdaMix(Solver):
+class AdaMix(PaperSolver):
     """AdaMix (Algorithm 2), with all its parts.
 
     Parameters
@@ -90,6 +92,12 @@ class AdaMix(Solver):
         "examples set the clip and join the sums"
     )
 
+    @property
+    def span(self) -> GradientProjection | None:
+        """How gradients are projected, if they are."""
+        projection = strategy_of(self, "projection")
+        return projection if isinstance(projection, GradientProjection) else None
+
     def public_model(self, public: PublicSample, seed: int) -> Array:
         """Run the public phase."""
         return few_shot(public, steps=_PUBLIC_STEPS, rate=_RATE, penalty=self.penalty)
@@ -113,7 +121,7 @@ class AdaMix(Solver):
                 G = run.gradients(W, clip)
             else:
                 U = GradientSpan.of(public.rows, public.codes, W, span.rank, inner=inner)
-                G = run.gradients.within(W, clip, U, clip_first=span.clip_first)
+                G = within(run.gradients, W, clip, U, clip_first=span.clip_first)
             if self.mixing:
                 G = G + self.mixing * gradient(public.rows, public.codes, W)
             iterates.add(W, clip)

@@ -10,12 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_ndtr
 
+from dpadapt import _validate
 from dpadapt._types import FloatArray
-
-from ... import _validate
-from ..accounting.events import Addition, Event, Relation
-from ..accounting.pld import MOST_POINTS, PrivacyLoss, connect_the_dots
-from ..accounting.renyi import square
+from dpadapt.privacy.accounting.events import Addition, Event, Relation
+from dpadapt.privacy.accounting.pld import MOST_POINTS, PrivacyLoss, connect_the_dots
+from dpadapt.privacy.accounting.renyi import square
 
 __all__ = ["PoissonGaussianEvent", "SampledLoss"]
 

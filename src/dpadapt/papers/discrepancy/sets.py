@@ -21,8 +21,7 @@ from typing import Protocol
 import numpy as np
 
 from dpadapt import _validate as validate
-
-from .matrices import Array
+from dpadapt.discrepancy.matrices import Array
 
 __all__ = ["Ball", "Box", "ConvexSet", "GroupSimplex", "Polyhedron", "Simplex", "Vertices"]
 

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from .features import PublicSample
+from dpadapt.mixing.features import PublicSample
+from dpadapt.mixing.softmax import Array
+
 from .projection import GradientSpan
-from .queries import ClippedGradients, ProjectedGradients
-from .softmax import Array
+from .queries import PricedGradients, ProjectedGradients
 
 __all__ = ["unsafe_individual_losses"]
 
@@ -59,19 +60,20 @@ def unsafe_individual_losses(
         raise ValueError("model: fit it with keep_trajectory=True and a private sample first.")
     rows, codes = _unit(model, X, y)
     solver = model._solver
-    if solver.span is not None and public is None:
+    projected: Any = getattr(solver, "span", None)
+    if projected is not None and public is None:
         raise ValueError("public: with projected gradients the public sample is needed.")
     fitted = None
-    if solver.span is not None and public is not None:
+    if projected is not None and public is not None:
         given, places = _unit(model, *public)
         sample = PublicSample(given, places.astype(np.int64), len(model.classes_))
         fitted = solver.fitted_part(sample)
     squares = np.zeros(len(rows))
     for W, clip in zip(model.trajectory_, model.clips_, strict=True):
-        query: Any = ClippedGradients(W, clip, model.features_)
+        query: Any = PricedGradients(W, clip, model.features_)
         if fitted is not None:
-            span = GradientSpan.of(fitted.rows, fitted.codes, W, solver.span.rank)
-            query = ProjectedGradients(W, clip, model.features_, span, solver.span.clip_first)
+            span = GradientSpan.of(fitted.rows, fitted.codes, W, projected.rank)
+            query = ProjectedGradients(W, clip, model.features_, span, projected.clip_first)
         squares += query.norms(rows, codes) ** 2
     return np.asarray(np.sqrt(squares) / model.sigma_)
 

@@ -58,19 +58,23 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
-from dpadapt._certificate import NoisyNumber, SummedBound, Term
-from dpadapt.privacy import Grant, Hidden, Session
+from dpadapt._certificate import NoisyNumber, SummedBound, Term, cut_rows
+from dpadapt._constraints import NonNegative, Table, Vector
+from dpadapt._strategy import Strategy
+from dpadapt.discrepancy.matrices import Array
+from dpadapt.discrepancy.minimisation import discrepancy
+from dpadapt.discrepancy.moments import NoisyMoment
+from dpadapt.discrepancy.source import Adaptation, Source
+from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import SecondMoment
 
-from .label_difference import PrivateLabels
-from .matrices import Array
-from .minimisation import discrepancy
-from .moments import NoisyMoment
+from .label_difference import least_difference
 from .queries import discrepancy_move, hidden_discrepancy
 
 __all__ = [
     "Certificate",
+    "PrivateLabels",
     "Term",
     "certify",
     "planned_discrepancy",
@@ -87,6 +91,115 @@ _MEANINGS = {
     "complexity": "what the best of all models of this norm may owe to chance",
     "deviation": "what the private sample may differ from its population by chance",
 }
+
+
+@dataclass(frozen=True)
+class PrivateLabels(Strategy):
+    r"""What you state about private labels, which nobody has seen; a certificate rests on it.
+
+    Nothing checks it against private rows. Public rows may refute it, and then there is no
+    certificate.
+
+    Parameters
+    ----------
+    label_range : (float, float)
+        Every private label lies between these two numbers.
+    label_difference : float
+        How far the labels may be from *one* linear function, in units of the label: the largest
+        error of that function on a public row plus its largest error on anybody of the private
+        population, the paper's :math:`\eta_H`. 0 says that one linear function gives every label
+        exactly, public and private. If both populations have the same linear rule and noise of at
+        most e, it is 2e; if labels are a coin of -1 and +1, it is 2. The function may be any
+        whose coefficients (standardised columns, with the constant, labels counted from the
+        public mean) have a norm of at most ``norm_bound``; rows are those of the fit, cut to
+        ``radius``.
+
+    Examples
+    --------
+    >>> PrivateLabels(label_range=(1, 5), label_difference=0.5)
+    PrivateLabels(label_range=(1, 5), label_difference=0.5)
+    """
+
+    label_range: tuple[float, float]
+    label_difference: float
+    _constraints: ClassVar[Table] = {
+        "label_range": [Vector(2)],
+        "label_difference": [NonNegative()],
+    }
+
+    def _check(self) -> None:
+        if not self.label_range[0] <= self.label_range[1]:
+            raise ValueError(
+                f"label_range must be two numbers (low, high); got {self.label_range!r}."
+            )
+
+    def bound(self, center: float = 0.0) -> float:
+        """Y: the largest size of a private label, counted from ``center``."""
+        low, high = self.label_range
+        return float(max(abs(low - center), abs(high - center)))
+
+    def conditions(self, norm_bound: float, radius: float) -> tuple[str, ...]:
+        """What a bound holds under, in words; ``radius`` is that of a row with its constant."""
+        low, high = self.label_range
+        return (
+            f"private labels lie between {low:.6g} and {high:.6g}, as you stated",
+            f"one linear function of norm {norm_bound:.3g} or less has a largest error on public "
+            "labels and a largest error on private ones that add up to "
+            f"{self.label_difference:.6g} or less, as you stated",
+            cut_rows(radius),
+        )
+
+    def check(self, source: Source) -> None:
+        """Refuse a certificate that cannot be, from public facts, before anything is charged."""
+        bound = source.norm_bound
+        if source.public_norm > bound * (1 + _ROUNDING):
+            raise ValueError(
+                f"certificate needs a norm_bound of at least {source.public_norm:.4g}, the norm of "
+                f"the coefficients of public data alone; got {bound:.4g}. Nothing was charged."
+            )
+        least = self.refuted(source.matched, source.centered, bound)
+        if least is not None:
+            raise ValueError(
+                f"certificate: the public rows refute label_difference={self.label_difference:.4g}."
+                f" Every linear function of norm {bound:.4g} or less (norm_bound) misses one of "
+                f"their labels by {least:.4g} or more. State at least that, and what the function "
+                "may miss private labels by on top of it. Nothing was charged."
+            )
+
+    def refuted(self, rows: Array, labels: Array, norm_bound: float) -> float | None:
+        """:func:`.least_difference` of public rows, if it is more than was stated."""
+        return least_difference(rows, labels, norm_bound, stated=self.label_difference)
+
+    def certify(
+        self, source: Source, found: Adaptation, slopes: Array, cleaning: Cleaning, people: int
+    ) -> Certificate:
+        """Bound on the error in the private population of rows as they were released.
+
+        Parameters
+        ----------
+        source : Source
+        found : Adaptation
+            Weights, and what was released.
+        slopes : ndarray
+            Coefficients of the scaled features.
+        cleaning : Cleaning
+        people : int
+            How many draws of the population the private rows are.
+        """
+        assert found.released is not None
+        level = float(source.labels.mean())
+        return certify(
+            source.matched,
+            source.centered,
+            found.weights,
+            slopes - source.constant(level),
+            found.released,
+            radius=source.norm_bound,
+            private_radius=float(np.hypot(cleaning.radius, cleaning.intercept)),
+            n_rows=people,
+            stated=self,
+            label_center=level,
+        )
 
 
 @dataclass(frozen=True)

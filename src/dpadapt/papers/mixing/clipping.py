@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from dpadapt._constraints import Between, Positive, Table
 from dpadapt._strategy import Strategy
-
-from .features import PublicSample
-from .softmax import Array, Codes, Rows, gradient_norms, residuals
+from dpadapt.mixing.features import PublicSample
+from dpadapt.mixing.softmax import Array, Codes, Rows, gradient_norms, residuals
 
 __all__ = ["AdaptiveClip", "FixedClip", "adaptive_clip", "held_out"]
 

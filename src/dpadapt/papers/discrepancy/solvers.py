@@ -1,4 +1,4 @@
-"""How public rows are weighted: what ``solver=`` of a :class:`dpadapt.DiscrepancyRegressor` may be.
+"""The paper's algorithms as ``solver=`` of a :class:`dpadapt.DiscrepancyRegressor`.
 
 A solver is a strategy: it holds its options, and :meth:`adapt` weighs public rows by a private
 sample. Each opens one session and plans everything that it will release before the first release.
@@ -7,7 +7,6 @@ sample. Each opens one session and plans everything that it will release before 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
@@ -25,6 +24,8 @@ from dpadapt._constraints import (
     Table,
 )
 from dpadapt._strategy import Strategy
+from dpadapt.discrepancy.second_stage import weighted_fit
+from dpadapt.discrepancy.source import Adaptation, Array, Source
 from dpadapt.privacy import Cleaning, Guarantee, Hidden, Mechanism, Private, Session
 from dpadapt.privacy.mechanisms import Exponential
 from dpadapt.privacy.statistics import SecondMoment
@@ -32,7 +33,6 @@ from dpadapt.privacy.statistics import SecondMoment
 from .certificate import planned_discrepancy, release_discrepancy
 from .frank_wolfe import NoisyFrankWolfe
 from .mirror_descent import NoisyMirrorDescent
-from .moments import Moments
 from .parameters import (
     PublicFacts,
     Tuning,
@@ -42,12 +42,10 @@ from .parameters import (
     single_stage_parameters,
 )
 from .queries import Smoothing
-from .second_stage import weighted_fit
 from .single_stage import AdaptationObjective, NoisySingleStage
 from .smoothing import OneSidedSoftmax, PNorm, Softmax
-from .source import Adaptation, Array, Source
 
-__all__ = ["SOLVERS", "FrankWolfe", "MirrorDescent", "SingleStage"]
+__all__ = ["FrankWolfe", "MirrorDescent", "SingleStage"]
 
 _PAPER: Table = {
     "calibration": [OneOf("tight", "paper")],
@@ -63,6 +61,7 @@ class PaperSolver(Strategy):
 
     calibration: str
     smoothing: str | Softmax | PNorm
+    at_once: ClassVar[bool] = False
     _constraints: ClassVar[Table] = _PAPER
 
     def adapt(
@@ -256,6 +255,7 @@ class SingleStage(PaperSolver):
     steps: int | None = None
     step_size: float | None = None
     iterate: str = "last"
+    at_once: ClassVar[bool] = True
     _constraints: ClassVar[Table] = {"iterate": [OneOf("last", "uniform", "select")]}
 
     def _weigh(
@@ -278,15 +278,6 @@ class SingleStage(PaperSolver):
         objective = AdaptationObjective(facts.X, source.centered, self._sided(tuned), radius=bound)
         algorithm = NoisySingleStage(objective, tuned.steps, tuned.step_size, output=self.iterate)
         return _run_single_stage(algorithm, choice, facts, private, session)
-
-
-SOLVERS: Mapping[str, type] = {
-    "moments": Moments,
-    "frank-wolfe": FrankWolfe,
-    "mirror-descent": MirrorDescent,
-    "single-stage": SingleStage,
-}
-"""Solvers by name."""
 
 
 class _Choice(NamedTuple):

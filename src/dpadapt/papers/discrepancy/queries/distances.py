@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpadapt.discrepancy.matrices import Array
+from dpadapt.discrepancy.minimisation import discrepancy
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.statistics import SecondMoment
 
-from ..matrices import Array
-from ..minimisation import discrepancy
 from .bounds import Bounds
 
 __all__ = ["choice_range", "discrepancy_move", "hidden_discrepancies", "hidden_discrepancy"]

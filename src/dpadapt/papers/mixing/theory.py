@@ -27,12 +27,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._constraints import Instance, Null, Positive, Table
+from dpadapt.mixing._solver import Run
+from dpadapt.mixing.features import PublicSample
+from dpadapt.mixing.softmax import Array, gradient
 
-from ._solver import Run, Solver
 from .constraint import ConstraintSet
-from .features import PublicSample
 from .public_phase import one_pass
-from .softmax import Array, gradient
+from .steps import PaperSolver
 
 __all__ = ["Theory", "theorem_penalty"]
 
@@ -41,7 +42,7 @@ _LIPSCHITZ = 1.0  # of the public pass
 
 
 @dataclass(frozen=True)
-class Theory(Solver):
+class Theory(PaperSolver):
     """AdaMix as its theorems have it (Algorithm 3).
 
     Parameters

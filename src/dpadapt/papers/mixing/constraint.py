@@ -10,8 +10,7 @@ import numpy as np
 
 from dpadapt._constraints import Positive, Table
 from dpadapt._strategy import Strategy
-
-from .softmax import Array
+from dpadapt.mixing.softmax import Array
 
 __all__ = ["Ball", "Box", "ConstraintSet"]
 

@@ -17,15 +17,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpadapt import _validate as validate
+from dpadapt.discrepancy.matrices import Array
+from dpadapt.discrepancy.smooth_norm import SmoothNorm, assembled
 
-from .matrices import Array
 from .queries import Bounds
 
 __all__ = ["OneSidedSoftmax", "PNorm", "Softmax"]
 
 
 @dataclass(frozen=True)
-class Softmax:
+class Softmax(SmoothNorm):
     r"""Two-sided softmax, the paper's :math:`\tilde F`: the default.
 
     .. math:: \tilde F = \frac 1 \mu \log \sum_k (e^{\mu l_k} + e^{-\mu l_k}), \qquad
@@ -68,26 +69,6 @@ class Softmax:
     array([[ 0.,  0.],
            [ 0., -1.]])
     """
-
-    mu: float
-
-    def __post_init__(self) -> None:
-        validate.positive("mu", self.mu)
-
-    def value(self, M: Array) -> float:
-        """Value at M."""
-        t = self.mu * np.linalg.eigvalsh(M)
-        shift = float(np.abs(t).max())
-        total = (np.exp(t - shift) + np.exp(-t - shift)).sum()
-        return (shift + math.log(total)) / self.mu
-
-    def gradient(self, M: Array) -> Array:
-        """Gradient H; its trace norm is at most 1."""
-        values, vectors = np.linalg.eigh(M)
-        t = self.mu * values
-        shift = np.abs(t).max()
-        up, down = np.exp(t - shift), np.exp(-t - shift)
-        return _assemble((up - down) / (up + down).sum(), vectors)
 
     def bracket(self, value: float, d: int) -> tuple[float, float]:
         """Interval that holds the spectral norm."""
@@ -158,7 +139,7 @@ class OneSidedSoftmax(Softmax):
         """Gradient H, a density matrix."""
         values, vectors = np.linalg.eigh(M)
         up = np.exp(self.mu * (values - values.max()))
-        return _assemble(up / up.sum(), vectors)
+        return assembled(up / up.sum(), vectors)
 
     def bracket(self, value: float, d: int) -> tuple[float, float]:
         """Interval that holds the largest eigenvalue."""
@@ -244,7 +225,7 @@ class PNorm:
             return np.zeros_like(M)
         t = values / largest
         total = float((t ** (2 * self.p)).sum())
-        return _assemble(2 * largest * t ** (2 * self.p - 1) * total ** (1 / self.p - 1), vectors)
+        return assembled(2 * largest * t ** (2 * self.p - 1) * total ** (1 / self.p - 1), vectors)
 
     def bracket(self, value: float, d: int) -> tuple[float, float]:
         """Interval that holds the spectral norm (not its square)."""
@@ -286,9 +267,3 @@ class PNorm:
         """b, bound on the Schatten 2p-norm of M."""
         large, small = sorted((bounds.private**2, bounds.public**2), reverse=True)
         return large * float((1 + (small / large) ** (2 * self.p)) ** (1 / (2 * self.p)))
-
-
-def _assemble(values: Array, vectors: Array) -> Array:
-    """Symmetric matrix of these eigenvalues and eigenvectors."""
-    matrix: Array = (vectors * values) @ vectors.T
-    return matrix

@@ -17,10 +17,9 @@ import numpy as np
 
 from dpadapt._constraints import Count, Flag, Null, Table
 from dpadapt._strategy import Strategy
+from dpadapt.mixing.features import UnitRows
+from dpadapt.mixing.softmax import Array, Codes, Rows, lengths, residuals
 from dpadapt.privacy import RowMap
-
-from .features import UnitRows
-from .softmax import Array, Codes, Rows, lengths, residuals
 
 __all__ = [
     "FeatureProjection",
@@ -205,8 +204,20 @@ class FeatureSpan:
         return cls(np.ascontiguousarray(axes[directions][:rank].T))
 
 
+class _Projection(Strategy):
+    """What is projected, and on what."""
+
+    def units(self, units: UnitRows, X: Array) -> UnitRows:
+        """Public map of rows."""
+        return units
+
+    def cleaning(self, units: UnitRows, public: Array) -> RowMap:
+        """Public map of private rows."""
+        return units
+
+
 @dataclass(frozen=True)
-class GradientProjection(Strategy):
+class GradientProjection(_Projection):
     """Project gradients on the span of the public ones.
 
     The paper's idea; it has not helped in anything that we measured.
@@ -235,7 +246,7 @@ class GradientProjection(Strategy):
 
 
 @dataclass(frozen=True)
-class FeatureProjection(Strategy):
+class FeatureProjection(_Projection):
     """Project rows on the span of the public ones.
 
     Parameters

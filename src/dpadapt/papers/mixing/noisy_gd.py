@@ -19,16 +19,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpadapt._constraints import Flag, Instance, NonNegative, Null, Positive, Table
+from dpadapt.mixing._solver import Run
+from dpadapt.mixing.softmax import Array
 
-from ._solver import Run, Solver
 from .constraint import ConstraintSet
-from .softmax import Array
+from .steps import PaperSolver
 
 __all__ = ["NoisyGD"]
 
 
 @dataclass(frozen=True)
-class NoisyGD(Solver):
+class NoisyGD(PaperSolver):
     """Noisy gradient descent (Algorithm 1).
 
     Parameters

@@ -6,12 +6,7 @@ smoothing, :mod:`.joint` to the steps of the single stage, :mod:`.distances` to 
 """
 
 from .bounds import Bounds, bounds_of
-from .distances import (
-    choice_range,
-    discrepancy_move,
-    hidden_discrepancies,
-    hidden_discrepancy,
-)
+from .distances import choice_range, discrepancy_move, hidden_discrepancies, hidden_discrepancy
 from .gradients import (
     Scores,
     Smoothing,

@@ -18,11 +18,11 @@ from typing import NamedTuple
 import numpy as np
 
 from dpadapt import _validate as validate
+from dpadapt.discrepancy.matrices import Array
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import DiscreteGaussianEvent
 from dpadapt.privacy.statistics import SecondMoment
 
-from .matrices import Array
 from .queries import Bounds, Smoothing, gradient_spread
 from .smoothing import Softmax
 
