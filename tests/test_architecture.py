@@ -39,7 +39,8 @@ READERS_OF_PAPERS = {
     for each in (
         *("hybrid/doors/descent", "hybrid/doors/draws", "hybrid/doors/loans"),
         *("hybrid/doors/parity", "hybrid/doors/weighted", "hybrid/doors/weights"),
-        "kernels/doors/machines",
+        *("kernels/doors/machines", "mixing/filtered", "selection/exponential"),
+        *("selection/laplace", "selection/random_stopping"),
     )
 }
 LAZY = "dp_accounting matplotlib numba sqlalchemy pandas pyarrow randomgen opendp rich typer dask"

@@ -368,6 +368,9 @@ def test_a_changed_guarantee(folder):
 def test_names_from_before_a_move_are_found():
     listed = ESTIMATORS | PARTS
     for old, new in MOVED.items():
+        if new in listed:  # a class that went without its module
+            assert Names().find(old) is Names().find(new)
+            continue
         names = [name.rpartition(".")[2] for name in listed if name.rpartition(".")[0] == new]
         assert names, f"nothing of {new} may be in a folder"
         for name in names:

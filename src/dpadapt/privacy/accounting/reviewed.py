@@ -42,7 +42,6 @@ READERS = frozenset(
         "papers/hybrid/doors/weights.py",
         "papers/kernels/doors/machines.py",
         "papers/mixing/filtered.py",
-        "papers/selection/candidates.py",
         "papers/selection/exponential.py",
         "papers/selection/laplace.py",
         "papers/selection/random_stopping.py",

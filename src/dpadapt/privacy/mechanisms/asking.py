@@ -21,6 +21,7 @@ from ..accounting.events import Event
 from ..core.doors import check_door
 from ..core.errors import PrivacyError
 from ..core.session import Session
+from ..rows.foreign import note, noted
 from .answers import Answers
 from .asked_model import AskedModel, check_interactive
 from .secret_state import SecretState, damaged
@@ -108,6 +109,8 @@ def restore_answers(session: Session, model: AskedModel, state: str | os.PathLik
     try:
         coefficients, scale = _written_down(file)
         session._charge(_price(session, model, scale), budgets=())  # it was charged then
+        with noted(session._foreign):
+            note(model.gram.kernel)  # it saw the rows then
         session._bounds.update({f"radius ({model.gram.label})": model.gram.radius})
         shaped = coefficients.reshape(rows.n_rows, -1)
         kind = type(model.mechanism)
