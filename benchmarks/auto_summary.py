@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpadapt.report.figures import blank, set_title
+from dpadapt.learning.figures import blank, set_title
 
 __all__ = ["PRIVATE", "PUBLIC", "draw_gaps", "judge", "show"]
 

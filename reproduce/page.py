@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report.figures import GREY, STYLE, blank
+from dpadapt.learning.figures import GREY, STYLE, blank
 
 from .runs import Options, draws_of
 from .verdicts import Claim, Verdict, judge, printed

@@ -16,9 +16,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 
 from dpadapt import DiscrepancyRegressor, Guarantee, KernelRegressor, Private
-from dpadapt._cautions import CautionWarning, caution
-from dpadapt._checks import GuaranteeWarning
-from dpadapt._constraints import (
+from dpadapt.base import PrivateEstimator, Problem
+from dpadapt.learning.cautions import CautionWarning, caution
+from dpadapt.learning.checks import GuaranteeWarning
+from dpadapt.learning.constraints import (
     Between,
     Count,
     Flag,
@@ -36,11 +37,10 @@ from dpadapt._constraints import (
     check_value,
     constraints_of,
 )
-from dpadapt._linear import LinearClassifier, LinearRegressor
-from dpadapt._progress import row_progress
-from dpadapt._story import Story
-from dpadapt._strategy import Strategy
-from dpadapt.base import PrivateEstimator, Problem
+from dpadapt.learning.linear import LinearClassifier, LinearRegressor
+from dpadapt.learning.progress import row_progress
+from dpadapt.learning.story import Story
+from dpadapt.learning.strategy import Strategy
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.mechanisms import SymmetricGaussian

@@ -67,7 +67,7 @@ def drawing_here(files, tmp_path, monkeypatch):
 @pytest.fixture
 def here(drawing_here, monkeypatch):
     """The same, where reports have no figures: to draw them takes longer than to fit."""
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     return drawing_here
 
 
@@ -439,9 +439,9 @@ def test_a_reader_that_goes_away_costs_no_model(here):
     paid = account()
     script = (
         "import os\n"
-        "import dpadapt.report.figures\n"
+        "import dpadapt.learning.figures\n"
         "from dpadapt import AdaptationPipeline\n"
-        "dpadapt.report.figures.as_data_uri = lambda figure: 'data:,'\n"
+        "dpadapt.learning.figures.as_data_uri = lambda figure: 'data:,'\n"
         "whole = AdaptationPipeline.fit\n"
         "def fit(self, *args, **kwargs):\n"
         "    whole(self, *args, **kwargs)\n"

@@ -80,7 +80,7 @@ def features_of(data, rows):
 @pytest.mark.parametrize("classes", [0, 2, 3])
 def test_the_file_says_all(classes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     model = fitted(classes)
     save_model(model, "model")
     assert "coefficients" in run("export", "--model", "model", "--out", "m.json")
@@ -194,7 +194,7 @@ def test_numbers_as_classes_and_plain_columns():
 
 def test_what_is_not_linear_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     X, y = people(100)
     trees = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).fit(X, y)
     save_model(trees, "auto")

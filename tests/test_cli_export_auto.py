@@ -260,7 +260,7 @@ def test_a_runtime_of_onnx_agrees(name):
 @pytest.mark.parametrize("name", ["numbers", "three classes"])
 def test_the_command_and_the_file_alone(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     save_model(made(name), "model")
     rows = hostile(60).assign(id=range(60))
     rows.loc[5, "town"] = "NA"
@@ -302,7 +302,7 @@ runpy.run_path("score.py", run_name="__main__")
 
 def test_linear_models_as_python(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     (X, y), (T, t) = people(300, 0), people(600, 1)
     steps = [("features", table_features(X, 1))]
     model = AdaptationPipeline(steps, ReweightingRegressor(epsilon=1.0, delta=1e-6))
@@ -328,7 +328,7 @@ def test_arrays_have_no_value_for_a_gap():
 
 def test_what_cannot_be_written_is_refused_and_nothing_is_there(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     X = np.random.default_rng(0).normal(size=(60, 2))
     own = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear", Ridge()]).fit(X, X[:, 0])
     save_model(own, "own", trusted=["sklearn.linear_model._ridge.Ridge"])
@@ -350,7 +350,7 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_there(tmp_path, monkey
 
 def test_parts_that_do_not_fit_together_are_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     X = np.random.default_rng(0).normal(size=(60, 2))
     model = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).fit(X, X[:, 0])
     model.public_model_ = dataclasses.replace(model.public_model_, score_range=7.0)
@@ -408,7 +408,7 @@ def test_cells_mean_what_they_do_in_the_library():
 )
 def test_a_column_of_codes_is_read_as_predict_reads_it(tmp_path, monkeypatch, codes):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     draw = np.random.default_rng(0)
     frame = pd.DataFrame(
         {"x": draw.normal(size=90), "code": draw.choice(["1", "2", "A", "True"], 90)}

@@ -47,7 +47,7 @@ def people(n, seed, level=0.0):
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     people(300, 1).to_csv("public.csv", index=False)
     people(3000, 2, level=3.0).assign(land="Z").to_csv("private.csv", index=False)
     return tmp_path

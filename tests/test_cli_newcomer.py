@@ -13,7 +13,6 @@ import pytest
 
 from command import run
 from dpadapt import AutoClassifier, AutoRegressor, Private
-from dpadapt._cautions import CautionWarning, budget_cautions, size_cautions
 from dpadapt.cli import attack, audit
 from dpadapt.cli.both_files import both_forms
 from dpadapt.cli.columns import Asked, choose_columns
@@ -23,6 +22,7 @@ from dpadapt.cli.public_table import read_public_table
 from dpadapt.cli.task import Task
 from dpadapt.features import column_roles
 from dpadapt.features.people import named_like_a_code
+from dpadapt.learning.cautions import CautionWarning, budget_cautions, size_cautions
 from dpadapt.modelfolder import load_model, save_model
 
 BUDGET = ("--epsilon", 1, "--delta", 1e-6)
@@ -124,7 +124,7 @@ def test_python_says_that_a_row_number_was_used():
 
 
 def test_a_model_takes_the_table_as_it_came(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     table = people(60)
     names = ["born", "größe"]
     model = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).fit(table[names], table["y"])

@@ -21,11 +21,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import dpadapt
 from dpadapt import Guarantee, Private, mixing
-from dpadapt._checks import aligned_private, public_scaling, session_options
-from dpadapt._linear import LinearRegressor
-from dpadapt._progress import row_progress
 from dpadapt.base import PrivateEstimator
 from dpadapt.baselines import AdaSSPClassifier
+from dpadapt.learning.checks import aligned_private, public_scaling, session_options
+from dpadapt.learning.linear import LinearRegressor
+from dpadapt.learning.progress import row_progress
 from dpadapt.papers.hybrid.doors.weighted import WeightedMean
 from dpadapt.papers.mixing.queries import PricedGradients
 from dpadapt.privacy import Cleaning, RowMean, RowSum

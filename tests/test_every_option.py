@@ -21,7 +21,7 @@ from sklearn.base import BaseEstimator
 
 import dpadapt
 from dpadapt import BudgetExceeded, baselines
-from dpadapt._strategy import Strategy
+from dpadapt.learning.strategy import Strategy
 from dpadapt.testing.ledgers import Refusing
 from option_table import NETWORKS, VALUES, WAYS, WITH, Way, rows
 

@@ -75,7 +75,7 @@ def test_models_are_saved_and_loaded_by_name(fitted, tmp_path):
 def test_predictions_with_ids_and_probabilities(fitted, tmp_path, monkeypatch):
     model, X, _ = fitted
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     dpadapt.save_model(model, "model")
     X.assign(person=range(200), visit=1).to_csv("new.csv", index=False, sep=";")
     predict = ("predict", "--model", "model", "--input", "new.csv", "--out", "p.csv")

@@ -27,11 +27,11 @@ from dpadapt import (
     ReweightingRegressor,
 )
 from dpadapt import baselines as b
-from dpadapt._story import labels_told
 from dpadapt.audit import _combining
 from dpadapt.audit.combinations import combinations
 from dpadapt.audit.hostile import labels_of
 from dpadapt.auto.queries import MeanNumber
+from dpadapt.learning.story import labels_told
 from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh
 from dpadapt.papers.hybrid.doors.weights import RowWeights
 from dpadapt.papers.hybrid.queries.mistakes import ClassLosses

@@ -80,7 +80,7 @@ def original(model, tmp_path_factory):
 @pytest.fixture
 def quick(monkeypatch):
     """Reports without figures: to draw them takes longer than to fit."""
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
 
 
 @pytest.fixture

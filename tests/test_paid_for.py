@@ -33,7 +33,7 @@ SOFT = [each for each in SIGNALS if each is not signal.SIGKILL]
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Reports without figures: to draw them takes longer than to fit."""
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def calls(block: str) -> list[tuple[list[str], list[str]]]:
 
 def test_the_commands_and_the_code_of_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     text = PAGE.read_text(encoding="utf-8")
     names: dict[str, object] = {}
     shown = examples = 0

@@ -96,7 +96,7 @@ def model():
 @pytest.fixture
 def quick(monkeypatch):
     """Pages without figures, where they do not matter."""
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
 
 
 def test_the_numbers_are_there(model, tmp_path, quick):

@@ -18,7 +18,7 @@ KILLS = int(os.environ.get("DPADAPT_KILLS", "40"))
 
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +120,8 @@ def test_everything_is_on_the_disk_before_the_rename(tmp_path, model, monkeypatc
 SCRIPT = """
 import os, random, signal, sys, time
 import numpy as np
-import dpadapt.report.figures
-dpadapt.report.figures.as_data_uri = lambda figure: "data:,"
+import dpadapt.learning.figures
+dpadapt.learning.figures.as_data_uri = lambda figure: "data:,"
 from dpadapt.baselines import PublicOnlyRegressor
 from dpadapt.modelfolder import load_model, save_model
 target, kills = sys.argv[1], int(sys.argv[2])

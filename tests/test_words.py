@@ -19,8 +19,8 @@ from dpadapt import (
     ReweightingClassifier,
     ReweightingRegressor,
 )
-from dpadapt._cautions import budget_cautions, good_delta
 from dpadapt.features import column_roles
+from dpadapt.learning.cautions import budget_cautions, good_delta
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 X = np.random.default_rng(0).normal(size=(60, 2))

@@ -16,11 +16,11 @@ from scipy import stats
 
 from dpadapt.discrepancy.minimisation import discrepancy, minimise_discrepancy
 from dpadapt.discrepancy.moments import release_second_moment
+from dpadapt.learning.figures import GREY, set_title
 from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.papers.discrepancy.parameters import PublicFacts, frank_wolfe_parameters
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.statistics import SecondMoment
-from dpadapt.report.figures import GREY, set_title
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells
 

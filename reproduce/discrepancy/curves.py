@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report.figures import GREY, INK, set_title
+from dpadapt.learning.figures import GREY, INK, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import spread_note
 from reproduce.style import budget_colour, mean_and_spread

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpadapt.report.figures import BLUE, GREY, ORANGE
+from dpadapt.learning.figures import BLUE, GREY, ORANGE
 
 __all__ = ["LINES", "NAMES"]
 

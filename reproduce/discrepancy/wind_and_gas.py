@@ -17,8 +17,8 @@ from dpadapt.baselines import kernel_mean_matching
 from dpadapt.discrepancy import AdaptationWarning, DiscrepancyRegressor
 from dpadapt.discrepancy.minimisation import minimise_discrepancy
 from dpadapt.discrepancy.second_stage import weighted_ridge
+from dpadapt.learning.figures import BLUE, GREY
 from dpadapt.privacy import Private
-from dpadapt.report.figures import BLUE, GREY
 from reproduce.data.shifted import ShiftedData, load_gas, load_wind
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpadapt.report.figures import INK, set_title
+from dpadapt.learning.figures import INK, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells, spread_note
 from reproduce.style import mean_and_spread

@@ -16,8 +16,8 @@ from dpadapt.hybrid import (
     SubsampleTestReweigh,
     TightSchedule,
 )
+from dpadapt.learning.figures import BLUE, INK, ORANGE, set_title
 from dpadapt.privacy import Private
-from dpadapt.report.figures import BLUE, INK, ORANGE, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
 from reproduce.style import mean_and_spread

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE, set_title
 from dpadapt.papers.hybrid.non_private import non_private_subsample_test_reweigh
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
 from reproduce.style import mean_and_spread

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from dpadapt.hybrid import Agents, BitTest, NotCertified, SubsampleTestReweigh
+from dpadapt.learning.figures import set_title
 from dpadapt.privacy import Private
-from dpadapt.report.figures import set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
 from reproduce.style import mean_and_spread

@@ -16,9 +16,9 @@ from dpadapt.hybrid import (
     SubsampleTestReweigh,
     TightSchedule,
 )
+from dpadapt.learning.figures import BLUE, GREY, ORANGE, set_title
 from dpadapt.papers.hybrid.parity import parity_rows
 from dpadapt.privacy import Private
-from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
 from reproduce.style import GREEN

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dpadapt.learning.figures import BLUE, GREY, ORANGE, set_title
 from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
 from dpadapt.papers.hybrid.parity import parity_rows
 from dpadapt.papers.hybrid.sample_sizes import (
@@ -13,7 +14,6 @@ from dpadapt.papers.hybrid.sample_sizes import (
     sizes_of_algorithm_4,
 )
 from dpadapt.privacy.accounting.composition import compose_epsilon
-from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
 

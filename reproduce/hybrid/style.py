@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report.figures import BLUE, INK, ORANGE
+from dpadapt.learning.figures import BLUE, INK, ORANGE
 from reproduce.style import GREEN, PINK, band
 
 from .methods import AGENTS, CURATOR, FIXED, OPEN, OURS, SCHEDULE

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dpadapt.learning.figures import BLUE, GREY, ORANGE, set_title
 from dpadapt.papers.kernels.tdil import Rounds
 from dpadapt.privacy import Private
-from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
 from reproduce.page import panels
 from reproduce.runs import Options, Rows, run_cells
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report.figures import GREY, set_title
+from dpadapt.learning.figures import GREY, set_title
 from reproduce.page import panels
 from reproduce.runs import Options, Rows, run_cells, spread_note
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from dpadapt.baselines import ObjectivePerturbationRegressor
 from dpadapt.kernels import TDDL, FunctionKernel, GaussianProcess, KernelRegressor
+from dpadapt.learning.figures import set_title
 from dpadapt.privacy import Private
-from dpadapt.report.figures import set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells, spread_note
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt.kernels.losses import Logistic
+from dpadapt.learning.figures import set_title
 from dpadapt.papers.kernels.doors.machines import PINPConstants, Setting, SparseVectorConstants
 from dpadapt.papers.kernels.tddl import composed_epsilon
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
-from dpadapt.report.figures import set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
 from reproduce.style import mean_and_spread

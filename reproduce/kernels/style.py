@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE
+from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE
 from reproduce.style import GREEN, PINK, SKY, YELLOW, band, mean_and_spread
 
 from .methods import (

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.kernels.features import PolynomialFeatures
-from dpadapt.report.figures import set_title
+from dpadapt.learning.figures import set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells, spread_note
 

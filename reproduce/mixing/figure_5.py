@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE
+from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE
 from reproduce.page import panels
 from reproduce.runs import Options
 from reproduce.style import GREEN, PINK

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt.learning.figures import INK, set_title
 from dpadapt.mixing import unsafe_individual_losses
 from dpadapt.privacy.accounting.calibration import gaussian_mu
-from dpadapt.report.figures import INK, set_title
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report.figures import set_title
+from dpadapt.learning.figures import set_title
 from reproduce.page import panels
 from reproduce.runs import Options
 

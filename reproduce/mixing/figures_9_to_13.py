@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt.audit import gaussian_auc_bound
+from dpadapt.learning.figures import GREY, INK, set_title
 from dpadapt.privacy.accounting.calibration import gaussian_mu
-from dpadapt.report.figures import GREY, INK, set_title
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report.figures import GREY, set_title
+from dpadapt.learning.figures import GREY, set_title
 from reproduce.page import panels
 from reproduce.runs import Options
 

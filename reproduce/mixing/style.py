@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE
+from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE
 from reproduce import page
 from reproduce.style import ALARM, GREEN, PINK, band
 from reproduce.style import mean_and_spread as of_numbers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dpadapt import Private, ReweightingRegressor
-from dpadapt.report.figures import GREY, set_title
+from dpadapt.learning.figures import GREY, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, run_cells, spread_note
 from reproduce.style import mean_and_spread

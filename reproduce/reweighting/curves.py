@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import panels
 from reproduce.style import ALARM, GREEN, budget_colour, mean_and_spread
 

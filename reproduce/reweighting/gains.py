@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells
 

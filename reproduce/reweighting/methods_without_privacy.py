@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt._checks import public_scaling
+from dpadapt.learning.checks import public_scaling
 
 from .splits import Split
 

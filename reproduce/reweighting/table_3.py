@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import panels
 from reproduce.runs import Options
 from reproduce.style import GREEN

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
+from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells
 from reproduce.style import PINK, mean_and_spread

@@ -33,15 +33,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.utils.validation import validate_data
 
-from . import _constraints as constraints
-from ._cautions import caution, earlier_events, with_total
-from ._checks import SESSION, aligned_private, session_options, warn_of_printed
-from ._constraints import Count, Flag, Table, check_parameters
-from ._linear import LinearClassifier, LinearRegressor, class_labels
-from ._progress import row_progress
-from ._story import Story, plain_story
-from ._strategy import Strategy, split_params, strategy_of
-from ._tables import refuse_huge, words_for_tables
+from dpadapt.learning import constraints
+from dpadapt.learning.cautions import caution, earlier_events, with_total
+from dpadapt.learning.checks import SESSION, aligned_private, session_options, warn_of_printed
+from dpadapt.learning.constraints import Count, Flag, Table, check_parameters
+from dpadapt.learning.linear import LinearClassifier, LinearRegressor, class_labels
+from dpadapt.learning.progress import row_progress
+from dpadapt.learning.story import Story, plain_story
+from dpadapt.learning.strategy import Strategy, split_params, strategy_of
+from dpadapt.learning.tables import refuse_huge, words_for_tables
+
 from .privacy import Guarantee, Private, Session
 from .privacy.mechanisms import count_labels
 

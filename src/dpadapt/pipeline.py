@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from dpadapt._checks import check_private, check_width
+from dpadapt.learning.checks import check_private, check_width
 from dpadapt.privacy import Guarantee, Private, Schema
 from dpadapt.privacy.rows.foreign import apply
 from dpadapt.privacy.rows.row_wise import row_wise

@@ -200,7 +200,7 @@ def of_model(table, *extra, model="model"):
 
 
 def test_people_of_a_model_are_attacked_by_its_own_unit(visits, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     saved_for_people(visits)
     code, said = of_model(visits)
     assert code == 0, said
@@ -229,7 +229,7 @@ def test_people_of_a_model_are_attacked_by_its_own_unit(visits, monkeypatch):
 
 
 def test_a_report_takes_no_audit_of_another_unit(visits, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     saved_for_people(visits)
     saved_for_people(visits, "two", max_rows=2)
     of_model(visits)

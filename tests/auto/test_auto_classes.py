@@ -76,7 +76,7 @@ def test_few_rows_of_one_class_and_constant_columns():
 
 
 def test_a_folder_holds_the_model_of_few_rows(tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     (X, y), (T, t) = rows(40, 0, 3), rows(200, 1, 3)
     model = AutoClassifier(**BUDGET, class_weight="balanced").fit(X, y, private=Private(T, t))
     assert model._story().facts[0].value.startswith("directions ")

@@ -178,7 +178,7 @@ def test_hostile_neighbours_move_no_release_on_leaves_beyond_its_sensitivity(kin
 
 @pytest.mark.parametrize("kind", [AutoRegressor, AutoClassifier])
 def test_a_model_folder_holds_leaves(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     table = signs if kind is AutoClassifier else stairs
     experts = ["linear", "trees"] if kind is AutoClassifier else QUICK
     (X, y), (T, t) = table(400, 0), table(700, 1)

@@ -146,7 +146,7 @@ def test_groups_change_the_folds():
 
 @pytest.mark.parametrize("kind", SLOW_CLASSES)
 def test_a_model_folder_holds_trees_and_all(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     (X, y), (T, t) = people(310, 0), people(500, 1)
     if kind is AutoClassifier:
         y, t = np.where(y > 4, "yes", "no"), np.where(t > 4, "yes", "no")

@@ -22,7 +22,7 @@ from dpadapt import (
     predict_classes,
     save_model,
 )
-from dpadapt._cautions import CautionWarning
+from dpadapt.learning.cautions import CautionWarning
 from dpadapt.rare.errors import THRESHOLDS, ClassErrors, chosen_class, keep_class_errors
 from dpadapt.report import write_report
 

@@ -11,13 +11,13 @@ from sklearn.linear_model import RidgeCV
 
 from audit import epsilon_lower_bound
 from dpadapt import DiscrepancyRegressor, Private, ReweightingRegressor
-from dpadapt._cautions import CautionWarning
-from dpadapt._checks import public_scaling
-from dpadapt._public_fits import public_ridge
 from dpadapt.baselines import PublicOnlyRegressor
 from dpadapt.discrepancy import AdaptationWarning, Moments, discrepancy, minimise_discrepancy
 from dpadapt.discrepancy.moments import release_second_moment
 from dpadapt.discrepancy.second_stage import shrunken_fit
+from dpadapt.learning.cautions import CautionWarning
+from dpadapt.learning.checks import public_scaling
+from dpadapt.learning.public_fits import public_ridge
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms.gaussian import from_svec, symmetric_gaussian

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from dpadapt import DiscrepancyRegressor, Private, discrepancy
-from dpadapt._checks import GuaranteeWarning, public_scaling
 from dpadapt.discrepancy import (
     FrankWolfe,
     MirrorDescent,
@@ -22,6 +21,7 @@ from dpadapt.discrepancy import (
     Softmax,
 )
 from dpadapt.discrepancy.source import Source
+from dpadapt.learning.checks import GuaranteeWarning, public_scaling
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.modelfolder.types import Names
 from reproduce.discrepancy.data import figure_data
@@ -181,7 +181,7 @@ def test_an_option_of_another_solver_cannot_be_written(kind, foreign):
     ids=lambda solver: type(solver).__name__,
 )
 def test_a_saved_model_keeps_its_solver(figure, solver, tmp_path, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     model = DiscrepancyRegressor(**BUDGET, solver=solver)
     X, y, T = figure.X_public[:200], figure.y_public[:200], figure.X_private[:300]
     model.fit(X, y, private=Private(T))

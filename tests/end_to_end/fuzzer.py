@@ -117,9 +117,9 @@ def make_files(folder: Path) -> None:
 def quiet() -> None:
     """Leave out what takes long and reads no file: pictures and the demo."""
     import dpadapt.cli.demo
-    import dpadapt.report.figures
+    import dpadapt.learning.figures
 
-    dpadapt.report.figures.as_data_uri = lambda figure: "data:,"
+    dpadapt.learning.figures.as_data_uri = lambda figure: "data:,"
     dpadapt.cli.demo.show_demo = lambda out, runs: None
 
 

@@ -35,7 +35,7 @@ def files(tmp_path_factory):
     X, T = (each[["age", "town"]] for each in (public, private))
     budget = {"epsilon": 1.0, "delta": 1e-6, "experts": ["linear"]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+        patch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
         classes = AutoClassifier(**budget)
         classes.fit(X, public["rich"], private=Private(T, private["rich"]))
         save_model(classes, folder / "classes")

@@ -13,7 +13,7 @@ import pytest
 from dpadapt import BudgetExceeded, Private
 from dpadapt.hybrid.certificate import NotCertified
 from dpadapt.hybrid.hybrid_tilt import HybridTilt
-from dpadapt.privacy.local.agents import Agents, NotEnoughAgents
+from dpadapt.privacy.local import Agents, NotEnoughAgents
 from dpadapt.testing import Facts, Subject
 from dpadapt.testing.independent_accountant import recompute_epsilon
 from dpadapt.testing.ledgers import Refusing

@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 from dpadapt import Private
-from dpadapt._cautions import CautionWarning
 from dpadapt.hybrid.certificate import NotCertified
+from dpadapt.learning.cautions import CautionWarning
 from dpadapt.papers.hybrid.gradient_learner import GradientLearner
 from dpadapt.papers.hybrid.sample_sizes import agents_for_test
 from dpadapt.papers.hybrid.sgd_learner import SGDLearner
-from dpadapt.privacy.local.agents import Agents, NotEnoughAgents
+from dpadapt.privacy.local import Agents, NotEnoughAgents
 from hybrid.reweighing import easy, made
 
 FAST = {"learner": GradientLearner(steps=5), "agent_epsilon": 1.0}

@@ -9,7 +9,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from dpadapt import AdaMixClassifier, NoisyGDClassifier
-from dpadapt._cautions import CautionWarning
+from dpadapt.learning.cautions import CautionWarning
 from dpadapt.mixing import (
     AdaMix,
     GradientProjection,

@@ -16,7 +16,7 @@ import sklearn
 from dpadapt.hybrid.questions import Below, Loss, Mistake, Slope, Within
 from dpadapt.hybrid.rules import FunctionRule, LinearRule
 from dpadapt.privacy import PrivacyError
-from dpadapt.privacy.local.agents import AgentAskedTwice, Agents, NotEnoughAgents
+from dpadapt.privacy.local import AgentAskedTwice, Agents, NotEnoughAgents
 from dpadapt.privacy.local.holders import signs
 from dpadapt.privacy.local.randomisers import BallResponse, BinaryResponse, GaussianResponse
 from dpadapt.privacy.local.replies import Replies, agents_needed, estimate

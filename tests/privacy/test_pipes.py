@@ -19,8 +19,7 @@ import pytest
 from dpadapt.hybrid.protocol import write_refusal, write_reply
 from dpadapt.hybrid.questions import Below, Mistake, Slope
 from dpadapt.hybrid.rules import FunctionRule, LinearRule
-from dpadapt.privacy.local import pipes
-from dpadapt.privacy.local.agents import AgentAskedTwice, Agents
+from dpadapt.privacy.local import AgentAskedTwice, Agents, pipes
 from dpadapt.privacy.local.pipes import Heard, converse
 from dpadapt.privacy.local.replies import estimate
 

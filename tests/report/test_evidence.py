@@ -47,7 +47,7 @@ def files(tmp_path_factory):
     for seed, (name, n) in enumerate(samples):
         people(n, seed).to_csv(folder / f"{name}.csv", index=False, sep=";", decimal=",")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+        patch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
         patch.chdir(folder)
         both = ("--public", "public.csv", "--private", "private.csv")
         run("fit", *both, *BUDGET, *QUICK, *SEED, "--out", "held", "--holdout", "0.4")
@@ -59,7 +59,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def here(files, monkeypatch):
-    monkeypatch.setattr("dpadapt.report.figures.as_data_uri", lambda figure: "data:,")
+    monkeypatch.setattr("dpadapt.learning.figures.as_data_uri", lambda figure: "data:,")
     monkeypatch.chdir(files)
     return files
 

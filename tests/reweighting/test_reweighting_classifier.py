@@ -14,8 +14,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder
 
 from dpadapt import AdaptationPipeline, Private, ReweightingClassifier
-from dpadapt._cautions import CautionWarning
 from dpadapt.baselines import NoisyGradientClassifier
+from dpadapt.learning.cautions import CautionWarning
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.reweighting import GeneralGradient, KnownNoise, ProfiledLogistic
 from dpadapt.testing.speech import everything_said

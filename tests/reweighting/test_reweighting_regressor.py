@@ -15,9 +15,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import OneHotEncoder
 
 from dpadapt import AdaptationPipeline, Private, ReweightingRegressor
-from dpadapt._cautions import CautionWarning
-from dpadapt._checks import GuaranteeWarning
 from dpadapt.baselines import NoisyGradientRegressor
+from dpadapt.learning.cautions import CautionWarning
+from dpadapt.learning.checks import GuaranteeWarning
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.reweighting import (
     ConvexGradient,

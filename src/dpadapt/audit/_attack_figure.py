@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt import _validate as validate
+from dpadapt.learning.figures import BLUE, GREY, ORANGE, blank, plain, set_title
 from dpadapt.privacy.accounting.calibration import gaussian_mu
-from dpadapt.report.figures import BLUE, GREY, ORANGE, blank, plain, set_title
 
 from .membership import (
     AttackResult,
@@ -22,8 +22,6 @@ from .membership import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["draw_attack"]
 
 _POINTS = 80
 _MARKERS = ("o", "s", "D", "^", "v")

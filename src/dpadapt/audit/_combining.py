@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt._strategy import Strategy
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Private
 
 from .hostile import Combination, Sample, labels_of

@@ -31,8 +31,6 @@ from ._combining import (
 )
 from .hostile import Combination, Sample, sample_of
 
-__all__ = ["combinations"]
-
 
 def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
     """All combinations, or those of the named estimators.

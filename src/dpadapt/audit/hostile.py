@@ -10,8 +10,6 @@ import numpy as np
 
 from .replay import Replay, replay
 
-__all__ = ["Combination", "hostile_pairs", "replay_combination"]
-
 _ROWS, _AGENTS = 40, 1100
 _SEED = 11
 HOSTILE_ROWS: tuple[Sequence[Any], ...] = (

@@ -29,8 +29,6 @@ from dpadapt.privacy.recording.tape import Recorded
 
 from .one_run import Found, all_gaussian, epsilon_of_mu
 
-__all__ = ["many_runs_audit"]
-
 
 def many_runs_audit(
     fit: Callable[[Any], Any],

@@ -34,17 +34,8 @@ from scipy.special import erf, expit, ndtr
 from sklearn.metrics import roc_curve
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 
-__all__ = [
-    "AttackResult",
-    "advantage_bound",
-    "auc_bound",
-    "gaussian_advantage_bound",
-    "gaussian_auc_bound",
-    "membership_attack",
-]
-
-Array = NDArray[np.float64]
 Bits = NDArray[np.bool_]
 _LEAST_PROBABILITY = 1e-9  # keeps logits finite where a model is certain
 _LEAST_DEVIATION = 1e-3  # of the confidence, on the scale of logits
@@ -70,11 +61,11 @@ class AttackResult:
     AttackResult(auc=1.000, advantage=1.000, 1 victim, 4 examples)
     """
 
-    scores: Array
+    scores: FloatArray
     members: Bits
 
     @cached_property
-    def roc(self) -> tuple[Array, Array]:
+    def roc(self) -> tuple[FloatArray, FloatArray]:
         """Rates of false alarms and of true detections, over all thresholds and victims."""
         curve = roc_curve(self.members.ravel(), self.scores.ravel(), drop_intermediate=False)
         return np.asarray(curve[0]), np.asarray(curve[1])
@@ -274,7 +265,7 @@ def _memberships(rng: np.random.Generator, models: int, n: int, relation: str) -
 
 def _confidence(
     fit: Callable[[Any, Any, int], Any], X: Any, y: NDArray[Any], members: Bits, seed: int
-) -> Array:
+) -> FloatArray:
     """Confidence of one model in every example's label, on the scale of logits."""
     model = fit(X[members], y[members], int(seed))
     probabilities = np.asarray(model.predict_proba(X), dtype=np.float64)
@@ -288,7 +279,7 @@ def _confidence(
     return np.asarray(np.log(right) - np.log(wrong))
 
 
-def _gaussian(confidence: Array, chosen: Bits) -> tuple[Array, Array]:
+def _gaussian(confidence: FloatArray, chosen: Bits) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of each example's confidence over the chosen models."""
     count = chosen.sum(axis=0)
     mean = np.where(chosen, confidence, 0.0).sum(axis=0) / count
@@ -298,5 +289,5 @@ def _gaussian(confidence: Array, chosen: Bits) -> tuple[Array, Array]:
     return mean, np.maximum(np.sqrt(squares / (count - 1)), _LEAST_DEVIATION)
 
 
-def _log_density(value: Array, mean: Array, deviation: Array) -> Array:
+def _log_density(value: FloatArray, mean: FloatArray, deviation: FloatArray) -> FloatArray:
     return np.asarray(-(((value - mean) / deviation) ** 2) / 2 - np.log(deviation))

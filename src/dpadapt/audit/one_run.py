@@ -55,15 +55,6 @@ from dpadapt.privacy.mechanisms.gaussian import svec
 from dpadapt.privacy.recording.recording import recording
 from dpadapt.privacy.recording.tape import Recorded
 
-__all__ = [
-    "Canaries",
-    "Found",
-    "epsilon_from_guesses",
-    "epsilon_of_mu",
-    "mu_from_guesses",
-    "one_run_audit",
-]
-
 _MOST_EPSILON, _MOST_MU = 60.0, 30.0
 
 

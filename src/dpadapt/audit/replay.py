@@ -43,8 +43,6 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy.recording.recording import recording
 from dpadapt.privacy.recording.tape import Diverged, Recorded, Recording
 
-__all__ = ["Moved", "Replay", "distance", "replay"]
-
 _ROUNDING = 1e-9  # by which a ratio may pass 1: what this module's own arithmetic can do
 _DEPTH = 12  # of attributes within attributes that are compared
 

@@ -8,13 +8,11 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dpadapt.learning.figures import BLUE, GREY, ORANGE, blank, set_title
 from dpadapt.privacy.files.whole_files import whole_file
-from dpadapt.report.figures import BLUE, GREY, ORANGE, blank, set_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["AuditResult", "draw_audit"]
 
 _MOST_BYTES = 100_000
 _FORMAT, _OLD = "dpadapt audit 3", ("dpadapt audit 1", "dpadapt audit 2")

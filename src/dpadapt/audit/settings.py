@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["settings_digest"]
-
 _NO_SETTINGS = ("ledger", "noise", "random_state", "verbose")  # where noise comes from, who pays
 
 

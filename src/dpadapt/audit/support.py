@@ -30,10 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 
-__all__ = ["SupportResult", "compare_supports", "support_audit"]
-
-Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Mechanism = Callable[[Any, int], ArrayLike]
 _BINS = 32  # of a phase
@@ -197,7 +195,7 @@ def compare_supports(
     )
 
 
-def _table(name: str, given: ArrayLike) -> Array:
+def _table(name: str, given: ArrayLike) -> FloatArray:
     table = np.asarray(given, dtype=np.float64)
     table = table[:, None] if table.ndim == 1 else table
     if table.ndim != 2 or not np.isfinite(table).all():
@@ -212,7 +210,7 @@ class _View(NamedTuple):
     """A way to look at outputs: a score that speaks for the first neighbour if it is large."""
 
     name: str
-    score: Callable[[Array], Array]
+    score: Callable[[FloatArray], FloatArray]
 
 
 class _Event(NamedTuple):
@@ -221,12 +219,12 @@ class _Event(NamedTuple):
     threshold: float
     for_first: bool
 
-    def holds(self, scores: Array) -> NDArray[np.bool_]:
+    def holds(self, scores: FloatArray) -> NDArray[np.bool_]:
         return scores >= self.threshold if self.for_first else scores <= self.threshold
 
 
-def _views(a: Array, b: Array, steps: list[float]) -> Iterator[_View]:
-    every: dict[str, list[Callable[[Array], Array]]] = {}
+def _views(a: FloatArray, b: FloatArray, steps: list[float]) -> Iterator[_View]:
+    every: dict[str, list[Callable[[FloatArray], FloatArray]]] = {}
     for column in range(a.shape[1]):
         one, two = a[:, column], b[:, column]
         looks = {"atoms": _atoms(one, two)}
@@ -242,39 +240,39 @@ def _views(a: Array, b: Array, steps: list[float]) -> Iterator[_View]:
             yield _View(f"{name}, all columns", functools.partial(_added, scores))
 
 
-def _added(scores: list[Callable[[Array], Array]], table: Array) -> Array:
+def _added(scores: list[Callable[[FloatArray], FloatArray]], table: FloatArray) -> FloatArray:
     return np.asarray(np.sum([score(table) for score in scores], axis=0))
 
 
 def _scored(
-    codes: Callable[[Array], Codes], one: Array, two: Array, column: int
-) -> Callable[[Array], Array]:
+    codes: Callable[[FloatArray], Codes], one: FloatArray, two: FloatArray, column: int
+) -> Callable[[FloatArray], FloatArray]:
     """Log-ratio of how often a code was seen; a code that was never seen says nothing."""
     seen = [codes(values) for values in (one, two)]
     size = max(_BINS, *(int(c.max()) + 1 for c in seen))
     first, second = (np.bincount(c, minlength=size) for c in seen)
     ratio = np.log((first + 0.5) / len(one)) - np.log((second + 0.5) / len(two))
 
-    def score(table: Array) -> Array:
+    def score(table: FloatArray) -> FloatArray:
         return np.asarray(ratio[codes(table[:, column])])
 
     return score
 
 
-def _phases(step: float) -> Callable[[Array], Codes]:
-    def codes(values: Array) -> Codes:
+def _phases(step: float) -> Callable[[FloatArray], Codes]:
+    def codes(values: FloatArray) -> Codes:
         phase = values / step
         return np.rint((phase - np.floor(phase)) * _BINS).astype(np.int64) % _BINS
 
     return codes
 
 
-def _atoms(one: Array, two: Array) -> Callable[[Array], Codes]:
+def _atoms(one: FloatArray, two: FloatArray) -> Callable[[FloatArray], Codes]:
     """0 for a value that came once at most, else its number."""
     values, counts = np.unique(np.concatenate([one, two]), return_counts=True)
     atoms = values[counts > 1]
 
-    def codes(given: Array) -> Codes:
+    def codes(given: FloatArray) -> Codes:
         if not len(atoms):
             return np.zeros(len(given), dtype=np.int64)
         place = np.minimum(np.searchsorted(atoms, given), len(atoms) - 1)
@@ -283,7 +281,7 @@ def _atoms(one: Array, two: Array) -> Callable[[Array], Codes]:
     return codes
 
 
-def _lattices(one: Array, two: Array) -> list[float]:
+def _lattices(one: FloatArray, two: FloatArray) -> list[float]:
     """Steps of lattices on which the two samples lie differently."""
     both = np.concatenate([one, two])
     low, high = (float(q) for q in np.quantile(both, [0.001, 0.999]))
@@ -314,7 +312,7 @@ def _lattices(one: Array, two: Array) -> list[float]:
     return found
 
 
-def _power_of_two_grid(values: Array, least: float) -> float | None:
+def _power_of_two_grid(values: FloatArray, least: float) -> float | None:
     """A power of two, ``least`` or more, of which all values are multiples."""
     grid = math.ldexp(1.0, math.frexp(least)[1])
     if not (values / grid % 1 == 0).all():
@@ -329,7 +327,7 @@ def _power_of_two_grid(values: Array, least: float) -> float | None:
 
 def _best(
     views: list[_View],
-    choose: tuple[Array, Array],
+    choose: tuple[FloatArray, FloatArray],
     delta: float,
     miss: float,
 ) -> tuple[_View, _Event]:

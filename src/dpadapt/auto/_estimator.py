@@ -13,24 +13,22 @@ import numpy as np
 from sklearn.utils import check_X_y
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt._cautions import CautionWarning
-from dpadapt._checks import check_private
-from dpadapt._constraints import Like, Null, OneOf, Table
-from dpadapt._story import Fact, Story, class_facts, labels_told
-from dpadapt._tables import known_columns, words_for_tables
+from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, Problem, labelled, read_public
 from dpadapt.features.roles import number_ids
+from dpadapt.learning.cautions import CautionWarning
+from dpadapt.learning.checks import check_private
+from dpadapt.learning.constraints import Like, Null, OneOf, Table
+from dpadapt.learning.story import Fact, Story, class_facts, labels_told
+from dpadapt.learning.tables import known_columns, words_for_tables
 from dpadapt.privacy import Private, Session
 
 from .descent import STEP
 from .reading import Reader
 from .releases import Step, draw_releases
-from .trees import Array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["AutoEstimator"]
 
 _LARGEST = 1e100  # number in public rows or labels
 
@@ -214,7 +212,7 @@ class AutoEstimator(PrivateEstimator):
         """Experts by name or as they were given."""
         raise NotImplementedError
 
-    def _rows(self, X: Any) -> Array:
+    def _rows(self, X: Any) -> FloatArray:
         """Rows to predict for, as numbers, with their columns cut."""
         check_is_fitted(self, "public_model_")
         model = self.public_model_

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt._cautions import CautionWarning
-from dpadapt._constraints import Instance, Null, OneOf, Table
-from dpadapt._linear import ScoreClassifier, probabilities_of
+from dpadapt.learning.cautions import CautionWarning
+from dpadapt.learning.constraints import Instance, Null, OneOf, Table
+from dpadapt.learning.linear import ScoreClassifier, probabilities_of
 from dpadapt.privacy import Session
 from dpadapt.rare.errors import ClassErrors, told_of_rare_classes
 from dpadapt.rare.weights import weights_of_classes
@@ -24,8 +24,6 @@ from .experts import CLASSIFICATION, cross_fit, expert_kinds, fit_expert
 from .folds import class_folds, cluster_folds, group_folds
 from .public_model import PublicModel, class_weights, log_loss
 from .releases import Step
-
-__all__ = ["AutoClassifier"]
 
 _MOST_UNLIKE = 2.0
 _MOST_NAMED = 10  # classes

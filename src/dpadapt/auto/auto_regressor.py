@@ -21,8 +21,6 @@ from .regression_outlook import Outlook, check_level
 from .regression_step import adapt_numbers
 from .releases import Step
 
-__all__ = ["AutoRegressor"]
-
 _TAILS, _ROOM = (0.001, 0.999), 0.05  # scores stay within these quantiles, and a little beyond
 _FAR = 1e300  # no bound on a column: only so that it is a number
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.mixing._solver import Run
 from dpadapt.mixing.features import PublicSample, UnitRows
 from dpadapt.mixing.horizon import unseen_scores
@@ -23,9 +24,6 @@ from dpadapt.privacy import Session
 
 from .public_model import PublicModel, class_weights
 from .releases import Release, Step
-from .trees import Array
-
-__all__ = ["FEW", "DirectionScores", "FewFacts", "adapt_few", "few_facts"]
 
 FEW = 300  # public rows; with fewer, AdaMix was ahead or equal in most tables that were tried
 _FAR = float(np.finfo(np.float64).max)  # nothing is cut there, and no unit is larger
@@ -49,9 +47,9 @@ class DirectionScores:
     """
 
     units: UnitRows
-    weights: Array
+    weights: FloatArray
 
-    def __call__(self, rows: Array, logits: Array | None = None) -> Array:
+    def __call__(self, rows: FloatArray, logits: FloatArray | None = None) -> FloatArray:
         """Scores, of shape (n, k); logits of experts are not needed."""
         scores = self.units.rows(rows) @ self.weights
         return np.asarray(scores - scores.mean(axis=1, keepdims=True))
@@ -86,7 +84,7 @@ class FewFacts:
         return (*told, left_out) if constant else told
 
 
-def few_facts(X: Array, codes: Any, names: Any, reader: Any) -> FewFacts:
+def few_facts(X: FloatArray, codes: Any, names: Any, reader: Any) -> FewFacts:
     """Fit directions to public rows; a column that is constant there has no direction.
 
     Examples

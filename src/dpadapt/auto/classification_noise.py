@@ -17,20 +17,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import shrink_factors
 from dpadapt.reweighting.known_noise_course import Course, averaged_descent
 from dpadapt.reweighting.queries.gradients import clipped, errors, softmax
-
-from .trees import Array
-
-__all__ = ["ByChance", "ClassNoHarm", "Rehearsal", "centred", "coordinates", "slopes"]
 
 _CHAINS, _SEED = 4, 5
 _HARDLY = 0.01  # of a move: less is none that anybody sees
 _ROWS = 6000  # public rows that are drawn from, at most
 
 
-def centred(coefficients: Array) -> Array:
+def centred(coefficients: FloatArray) -> FloatArray:
     """Without the mean over classes, which changes no probability and has noise without signal.
 
     Examples
@@ -41,7 +38,7 @@ def centred(coefficients: Array) -> Array:
     return np.asarray(coefficients - coefficients.mean(axis=1, keepdims=True))
 
 
-def coordinates(geometry: Any, features: Array) -> tuple[Array, Array]:
+def coordinates(geometry: Any, features: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Coordinates of the private step, shrunk to a length of 1 at most, and their lengths.
 
     Examples
@@ -68,7 +65,7 @@ class ByChance(NamedTuple):
 
     energy: float
     slope: float
-    moves: tuple[Array, ...]
+    moves: tuple[FloatArray, ...]
 
 
 @dataclass(frozen=True)
@@ -142,16 +139,16 @@ class Rehearsal:
     """
 
     course: Course
-    features: Array
-    offsets: Array
+    features: FloatArray
+    offsets: FloatArray
     codes: Any
 
-    def energy(self, coefficients: Array) -> float:
+    def energy(self, coefficients: FloatArray) -> float:
         """Mean square over public rows of what coefficients add to centred scores."""
         move = centred(coefficients)
         return float(np.sum(move * (self.course.moment @ move)))
 
-    def error(self, moves: tuple[Array, ...], part: float) -> float:
+    def error(self, moves: tuple[FloatArray, ...], part: float) -> float:
         """Error rate on public rows with a part of moves, in the mean over these."""
         rows, _ = coordinates(self.course.geometry, self.features)
         moved = (self.offsets + part * (rows @ move) for move in moves)
@@ -175,7 +172,9 @@ class Rehearsal:
             counts = rng.multinomial(n_rows, np.full(len(some), 1 / len(some)))
             drawn, weights = counts > 0, counts / n_rows
 
-            def gradient(W: Array, drawn: Any = drawn, weights: Array = weights) -> Array:
+            def gradient(
+                W: FloatArray, drawn: Any = drawn, weights: FloatArray = weights
+            ) -> FloatArray:
                 error = errors(rows[drawn] @ W, offsets[drawn], targets[drawn])
                 error = weights[drawn, None] * clipped(error, lengths[drawn], self.course.clip)
                 return np.asarray(rows[drawn].T @ error + scale * rng.normal(size=W.shape))
@@ -190,7 +189,7 @@ class Rehearsal:
         return ByChance(float(energy), float(slope), tuple(moves))
 
 
-def slopes(added: Array, offsets: Array, codes: Any, energy: float) -> Array:
+def slopes(added: FloatArray, offsets: FloatArray, codes: Any, energy: float) -> FloatArray:
     """How fast the log-loss of each row falls along a move, in roots of its energy; 0 for no class.
 
     Parameters

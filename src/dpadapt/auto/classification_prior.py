@@ -15,9 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .trees import Array
-
-__all__ = ["Found", "chance_of_shift"]
+from dpadapt._types import FloatArray
 
 _SPIKE = 0.8  # prior chance that nothing has shifted
 _WORSE = (0.0, 0.5, 1.0, 2.0)  # what a shift adds to the error rate, in expected error rates
@@ -43,7 +41,7 @@ class Found:
     noise: float
     usual: float
 
-    def above(self, sizes: Array, rough: float) -> Array:
+    def above(self, sizes: FloatArray, rough: float) -> FloatArray:
         """Logarithms of the likelihoods of sizes of what a shift adds."""
         deviation = max(math.hypot(self.noise, rough), 1e-300)
         return np.asarray(-(((self.value - self.usual - sizes) / deviation) ** 2) / 2)
@@ -85,5 +83,5 @@ def chance_of_shift(wrong: Found, length: float, slope: Found | None = None) -> 
     return float(1 / (1 + math.exp(min(none - some, 700.0))))
 
 
-def _log_mean(logs: Array) -> float:
+def _log_mean(logs: FloatArray) -> float:
     return float(np.logaddexp.reduce(logs)) - math.log(len(logs))

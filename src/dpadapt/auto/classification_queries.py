@@ -7,11 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import RowMap, RowMean
-
-from .trees import Array
-
-__all__ = ["ErrorRate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +52,7 @@ class ErrorRate(RowMean):
         """One number."""
         return (1,)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Number of wrong rows."""
         if y is None:
             return np.zeros(1)

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.known_noise_course import Course, PublicProblem, choose_course
@@ -38,9 +39,6 @@ from .experts import Linear
 from .public_model import PublicModel
 from .queries import MeanNumber
 from .releases import Release, Step
-from .trees import Array
-
-__all__ = ["ClassFacts", "Scores", "adapt_classes"]
 
 _ENERGY = 0.6  # share of the features' public variance on logits
 _BENT = 0.2  # share of it on curves where there are any; the rest is on columns
@@ -84,12 +82,12 @@ class Scores:
 
     logit_scale: float
     column_scale: Any
-    coefficients: Array
+    coefficients: FloatArray
     geometry: Any = None
     move: Any = None
     curves: Any = None
 
-    def features(self, rows: Array, logits: Array) -> Array:
+    def features(self, rows: FloatArray, logits: FloatArray) -> FloatArray:
         """Of shape (n, p); for two classes one logit stands for both."""
         flat = logits.reshape(len(logits), -1)
         if logits.shape[2] == 2:
@@ -97,7 +95,7 @@ class Scores:
         parts = [self.logit_scale * flat, self.column_scale * rows]
         return np.hstack(parts if self.curves is None else [*parts, self.curves(rows)])
 
-    def __call__(self, rows: Array, logits: Array) -> Array:
+    def __call__(self, rows: FloatArray, logits: FloatArray) -> FloatArray:
         """Scores, of shape (n, k)."""
         features = self.features(rows, logits)
         scores = np.asarray(features @ self.coefficients[:-1] + self.coefficients[-1])
@@ -133,11 +131,11 @@ class ClassFacts:
     """
 
     model: PublicModel
-    rows: Array
+    rows: FloatArray
     codes: Any
-    logits: Array
+    logits: FloatArray
     unlike: float
-    plain: Array
+    plain: FloatArray
 
     @cached_property
     def leaves(self) -> Leaves | None:
@@ -298,11 +296,11 @@ def _is_line(expert: Any) -> bool:
     return isinstance(getattr(expert, "expert", None), Linear)
 
 
-def _slope(move: Array, energy: float) -> Any:
+def _slope(move: FloatArray, energy: float) -> Any:
     """How fast the log-loss of a prepared row falls along a move."""
     features, outputs = move.shape
 
-    def slope(X: Array, y: Array) -> Array:
+    def slope(X: FloatArray, y: FloatArray) -> FloatArray:
         offsets = X[:, features : features + outputs]
         return slopes(X[:, :features] @ move, offsets, y, energy)
 
@@ -318,7 +316,7 @@ def _heat(noise: float, classes: int) -> float:
     return math.sqrt(1 + math.pi / 8 * 2 * noise / (classes - 1))
 
 
-def _cleaning(facts: ClassFacts) -> tuple[Cleaning, Array]:
+def _cleaning(facts: ClassFacts) -> tuple[Cleaning, FloatArray]:
     """What is finite of private rows, from the public middle, which comes with it."""
     center = facts.rows.mean(axis=0)
     largest = float(np.linalg.norm(facts.rows - center, axis=1).max()) or 1.0
@@ -330,7 +328,7 @@ def _scored(facts: ClassFacts) -> Prepared:
     """Private rows as scores of the public model."""
     cleaning, center = _cleaning(facts)
 
-    def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+    def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         return facts.model.stacked(facts.model.scores(facts.model.rows(X + center))), y
 
     return Prepared(cleaning, prepare, facts.logits.shape[2])
@@ -341,7 +339,7 @@ def _prepared(facts: ClassFacts, start: Scores, geometry: Any, shape: tuple[int,
     model, (features, outputs) = facts.model, shape
     cleaning, center = _cleaning(facts)
 
-    def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+    def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         rows = model.rows(X + center)
         logits = model.scores(rows)
         out = np.empty((len(X), features + outputs + 1), order="F")

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .experts import Waves, column_units
-from .trees import Array, Trees
+from dpadapt._types import FloatArray
 
-__all__ = ["Curves", "Leaves", "affordable", "curve_waves", "first_trees", "worth"]
+from .experts import Waves, column_units
+from .trees import Trees
 
 _RATIO, _SEED = 0.5, 11  # width of the waves
 _LEAVES = 310  # about as many are taken, from the first rounds; ten of regression
@@ -63,7 +63,7 @@ class Leaves:
         """Nodes that are leaves: they lead to themselves."""
         return np.flatnonzero(self.trees.left == np.arange(len(self.trees.left)))
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Of shape (n, leaves)."""
         places = self.places
         out = np.zeros((len(X), len(places)))
@@ -98,11 +98,11 @@ class Curves:
     """
 
     cells: Any
-    center: Array
-    scale: Array
-    line: Array
-    axes: Array
-    reach: Array
+    center: FloatArray
+    scale: FloatArray
+    line: FloatArray
+    axes: FloatArray
+    reach: FloatArray
 
     def __post_init__(self) -> None:
         columns, cells, count = len(self.center), self.line.shape[-1], len(self.reach)
@@ -121,7 +121,7 @@ class Curves:
             raise ValueError("the parts of the curves do not fit together.")
 
     @classmethod
-    def of(cls, cells: Any, X: Array, *, most: int, size: float) -> Curves | None:
+    def of(cls, cells: Any, X: FloatArray, *, most: int, size: float) -> Curves | None:
         """The ``most`` largest of them, the first with the standard deviation ``size``.
 
         None where there are too few rows to tell, or nothing is left beside the line.
@@ -151,18 +151,18 @@ class Curves:
     def __str__(self) -> str:
         return f"{len(self)} {'waves' if isinstance(self.cells, Waves) else 'leaves of trees'}"
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Of shape (n, count)."""
         size = max(1, _TOGETHER // self.line.shape[1])
         parts = [self._of(X[begin : begin + size]) for begin in range(0, max(len(X), 1), size)]
         return np.concatenate(parts)
 
-    def _of(self, X: Array) -> Array:
+    def _of(self, X: FloatArray) -> FloatArray:
         rest = self.cells(X) - _with_one((X - self.center) / self.scale) @ self.line
         return np.clip(rest @ self.axes, -self.reach, self.reach)
 
 
-def _with_one(rows: Array) -> Array:
+def _with_one(rows: FloatArray) -> FloatArray:
     return np.column_stack([rows, np.ones(len(rows))])
 
 
@@ -178,7 +178,7 @@ def affordable(precision: float, per: float, *, least: int) -> int:
     return count if count >= least else 0
 
 
-def curve_waves(X: Array) -> Waves:
+def curve_waves(X: FloatArray) -> Waves:
     """Waves of half the usual width.
 
     Examples

@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Grant, RowMean, Session
 from dpadapt.privacy.mechanisms import GaussianPurse
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.horizon import mean_of_last, response
+from dpadapt.reweighting.horizon import mean_of_last
 from dpadapt.reweighting.queries import RowGradient
-
-from .trees import Array
-
-__all__ = ["STEP", "Looks", "descend", "response"]
 
 STEP = "private step"
 """Label of the one charge that all looks and the descent are paid from."""
@@ -76,7 +73,7 @@ def descend(
     horizon: float,
     steps: int,
     share: float,
-) -> Array:
+) -> FloatArray:
     """Mean of the last half of a noisy descent from 0 on clipped gradients.
 
     Parameters
@@ -107,7 +104,7 @@ def descend(
     True
     """
 
-    def update(W: Array) -> Array:
+    def update(W: FloatArray) -> FloatArray:
         gradient, _ = looks.at(RowGradient(rows, W, clip), share / steps)
         return np.asarray(W - horizon / steps * gradient)
 

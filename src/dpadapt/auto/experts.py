@@ -26,25 +26,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from dpadapt._public_fits import fit_logistic, fit_ridge
+from dpadapt._types import FloatArray
+from dpadapt.learning.public_fits import fit_logistic, fit_ridge
 from dpadapt.privacy import shrink_factors
 from dpadapt.reweighting._units import descent_units
 
 from .ridge import quick_ridge
-from .trees import Array, fit_class_trees, fit_trees
-
-__all__ = [
-    "Centred",
-    "Fourier",
-    "Linear",
-    "Own",
-    "Sum",
-    "Waves",
-    "column_units",
-    "cross_fit",
-    "expert_kinds",
-    "fit_expert",
-]
+from .trees import fit_class_trees, fit_trees
 
 Codes = NDArray[np.int64]
 
@@ -67,15 +55,15 @@ class Linear:
     array([[7.]])
     """
 
-    coef: Array
-    intercept: Array
+    coef: FloatArray
+    intercept: FloatArray
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Scores, of shape (n, k)."""
         return np.asarray(X @ self.coef + self.intercept)
 
 
-def column_units(X: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+def column_units(X: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
     """Means and standard deviations of columns, 1 for a constant one; which ones are constant.
 
     Examples
@@ -99,13 +87,13 @@ class Waves:
     (1, 300)
     """
 
-    center: Array
-    scale: Array
-    frequencies: Array
-    phases: Array
+    center: FloatArray
+    scale: FloatArray
+    frequencies: FloatArray
+    phases: FloatArray
 
     @classmethod
-    def of(cls, X: Array, *, ratio: float, seed: int) -> Waves:
+    def of(cls, X: FloatArray, *, ratio: float, seed: int) -> Waves:
         """Features whose width is ``ratio`` times the median distance of public rows."""
         rng = np.random.default_rng(seed)
         center, scale, constant = column_units(X)
@@ -117,11 +105,11 @@ class Waves:
         frequencies[constant] = 0.0
         return cls(center, scale, frequencies, rng.random(_WAVES) * 2 * np.pi)
 
-    def standardised(self, X: Array) -> Array:
+    def standardised(self, X: FloatArray) -> FloatArray:
         """Columns in public standard deviations."""
         return np.asarray((X - self.center) / self.scale)
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Features, of shape (n, 300)."""
         return np.cos(self.standardised(X) @ self.frequencies + self.phases)
 
@@ -141,12 +129,12 @@ class Fourier:
     waves: Waves
     linear: Linear
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Scores, of shape (n, 1)."""
         return self.linear(_beside(self.waves, X))
 
 
-def _beside(waves: Waves, X: Array) -> Array:
+def _beside(waves: Waves, X: FloatArray) -> FloatArray:
     return np.hstack([waves(X), LINEAR_PART * waves.standardised(X)])
 
 
@@ -163,7 +151,7 @@ class Sum:
 
     parts: tuple[Any, ...]
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Scores, of shape (n, k)."""
         return np.asarray(sum(part(X) for part in self.parts))
 
@@ -195,7 +183,7 @@ class Centred:
     classes: int
     cut: float | None = None
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Centred scores, of shape (n, classes)."""
         scores = self.expert(X)
         if scores.shape[1] == 1:
@@ -225,7 +213,7 @@ class Own:
     known: Codes | None = None
     classes: int = 0
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Scores, of shape (n, 1), or centred ones for each class."""
         if self.known is None:
             return np.asarray(self.model.predict(X), dtype=np.float64).reshape(len(X), 1)
@@ -233,7 +221,7 @@ class Own:
         return _log_chances(chances, self.known, self.classes)
 
 
-def _log_chances(chances: Array, known: Codes, classes: int) -> Array:
+def _log_chances(chances: FloatArray, known: Codes, classes: int) -> FloatArray:
     out = np.full((len(chances), classes), LEAST_CHANCE)
     out[:, known] = np.clip(chances, LEAST_CHANCE, 1.0)
     logs = np.log(out)
@@ -290,7 +278,7 @@ def _as_it_is(kind: Any, names: Any) -> Any:
     return Own(deepcopy(kind), np.searchsorted(names, known).astype(np.int64), len(names))
 
 
-def fit_expert(kind: Any, X: Array, y: Any, classes: int = 0, *, light: bool = False) -> Any:
+def fit_expert(kind: Any, X: FloatArray, y: Any, classes: int = 0, *, light: bool = False) -> Any:
     """Fit one expert to public rows.
 
     Parameters
@@ -317,7 +305,7 @@ def fit_expert(kind: Any, X: Array, y: Any, classes: int = 0, *, light: bool = F
         return _row_wise(Own(fitted, known, classes), X)
     if classes:
         return _class_expert(kind, X, y, classes)
-    numbers: dict[str, Callable[[Array, Array], Any]] = {
+    numbers: dict[str, Callable[[FloatArray, FloatArray], Any]] = {
         "linear": _ridge,
         "trees": partial(fit_trees, light=light),
         "fourier": _fourier,
@@ -326,22 +314,22 @@ def fit_expert(kind: Any, X: Array, y: Any, classes: int = 0, *, light: bool = F
     return numbers[kind](X, y)
 
 
-def _ridge(X: Array, y: Array) -> Linear:
+def _ridge(X: FloatArray, y: FloatArray) -> Linear:
     found = fit_ridge(np.column_stack([X, np.ones(len(X))]), y[:, None])
     return Linear(found[:-1], found[-1])
 
 
-def _fourier(X: Array, y: Array) -> Fourier:
+def _fourier(X: FloatArray, y: FloatArray) -> Fourier:
     waves = Waves.of(X, ratio=1.0, seed=_SEED)
     return Fourier(waves, Linear(*quick_ridge(_beside(waves, X), y)))
 
 
-def _ridge_and_trees(X: Array, y: Array, *, light: bool) -> Sum:
+def _ridge_and_trees(X: FloatArray, y: FloatArray, *, light: bool) -> Sum:
     line = _ridge(X, y)
     return Sum((line, fit_trees(X, y - line(X)[:, 0], light=light)))
 
 
-def _class_expert(kind: str, X: Array, codes: Codes, classes: int) -> Centred:
+def _class_expert(kind: str, X: FloatArray, codes: Codes, classes: int) -> Centred:
     known = np.unique(codes)
     if kind == "linear" or len(known) < 2:
         units = descent_units(X)
@@ -350,7 +338,7 @@ def _class_expert(kind: str, X: Array, codes: Codes, classes: int) -> Centred:
     return Centred(fit_class_trees(X, codes, len(known)), known, classes)
 
 
-def _row_wise(expert: Own, X: Array) -> Own:
+def _row_wise(expert: Own, X: FloatArray) -> Own:
     picked = np.linspace(len(X) - 1, 0, min(_PROBE, len(X))).astype(int)
     whole = expert(X)
     if whole.shape != (len(X), max(1, expert.classes)) or not np.allclose(
@@ -363,7 +351,9 @@ def _row_wise(expert: Own, X: Array) -> Own:
     return expert
 
 
-def cross_fit(kinds: Sequence[Any], X: Array, y: Any, classes: int, folds: Codes) -> Array:
+def cross_fit(
+    kinds: Sequence[Any], X: FloatArray, y: Any, classes: int, folds: Codes
+) -> FloatArray:
     """Scores of experts for public rows that they were not fitted to, of shape (m, K, k).
 
     Parameters

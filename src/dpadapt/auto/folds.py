@@ -18,16 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from .trees import Array
-
-__all__ = [
-    "block_folds",
-    "class_folds",
-    "cluster_folds",
-    "group_folds",
-    "shuffled_folds",
-    "trial_rows",
-]
+from dpadapt._types import FloatArray
 
 Codes = NDArray[np.int64]
 
@@ -92,7 +83,7 @@ def class_folds(codes: Codes) -> Codes:
     return fold
 
 
-def cluster_folds(X: Array, codes: Codes) -> Codes | None:
+def cluster_folds(X: FloatArray, codes: Codes) -> Codes | None:
     """Five clusters of the columns, never of columns and classes; None where a class would go.
 
     Examples

@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt._types import FloatArray
+
 from .curves import Curves
 from .experts import column_units
-from .trees import Array
-
-__all__ = ["PathFeatures", "Whitening", "differences"]
 
 _SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
 _FAR = 1e300  # unit of a column that has one value only
 _RIDGE = 0.03  # of the whitening, in units of the mean variance
 
 
-def differences(scores: Array, label: float) -> Array:
+def differences(scores: FloatArray, label: float) -> FloatArray:
     """Experts against the first one, and the first against the mean label.
 
     Examples
@@ -49,12 +48,14 @@ class PathFeatures:
     """
 
     label: float
-    column_scale: Array
-    score_scale: Array
+    column_scale: FloatArray
+    score_scale: FloatArray
     curves: Any
 
     @classmethod
-    def of(cls, X: Array, scores: Array, y: Array, *, cells: Any, count: int) -> PathFeatures:
+    def of(
+        cls, X: FloatArray, scores: FloatArray, y: FloatArray, *, cells: Any, count: int
+    ) -> PathFeatures:
         """Features of public rows with (cross-fitted) scores, and ``count`` curves of cells."""
         _, spread, constant = column_units(X)
         known = spread[~constant]
@@ -68,7 +69,7 @@ class PathFeatures:
         curves = Curves.of(cells, X, most=count, size=size) if count else None
         return cls(label, scale, size / np.maximum(apart, least), curves)
 
-    def __call__(self, X: Array, scores: Array) -> Array:
+    def __call__(self, X: FloatArray, scores: FloatArray) -> FloatArray:
         """Of shape (n, p)."""
         parts = [
             X / self.column_scale,
@@ -98,13 +99,13 @@ class Whitening:
     1.0
     """
 
-    mean: Array
-    matrix: Array
-    energy: Array
-    spread: Array
+    mean: FloatArray
+    matrix: FloatArray
+    energy: FloatArray
+    spread: FloatArray
 
     @classmethod
-    def of(cls, features: Array) -> Whitening:
+    def of(cls, features: FloatArray) -> Whitening:
         """Whitening of public features."""
         mean = features.mean(axis=0)
         centred = features - mean
@@ -117,6 +118,6 @@ class Whitening:
         spread = roots / (roots.sum() or 1.0)
         return cls(mean, axes * (scales / np.sqrt(whole)), energy / whole, spread)
 
-    def __call__(self, features: Array) -> Array:
+    def __call__(self, features: FloatArray) -> FloatArray:
         """Of shape (n, p)."""
         return np.asarray((features - self.mean) @ self.matrix)

@@ -11,9 +11,7 @@ from scipy.special import softmax
 from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
 from sklearn.utils.metaestimators import available_if
 
-from .trees import Array
-
-__all__ = ["PublicModel", "class_weights", "convex_weights", "log_loss"]
+from dpadapt._types import FloatArray
 
 _SUM = 1e3  # weight of "the weights add up to 1" in units of the labels' spread
 _MOST_WEIGHT = 20.0
@@ -48,9 +46,9 @@ class PublicModel:
     """
 
     experts: tuple[Any, ...]
-    weights: Array
-    low: Array
-    high: Array
+    weights: FloatArray
+    low: FloatArray
+    high: FloatArray
     score_range: tuple[float, float] | None
     reader: Any
     classes: Any = None
@@ -72,16 +70,16 @@ class PublicModel:
             regressor_tags=RegressorTags() if self.classes is None else None,
         )
 
-    def rows(self, X: Array) -> Array:
+    def rows(self, X: FloatArray) -> FloatArray:
         """Rows of numbers with their columns cut."""
         return np.clip(X, self.low, self.high)
 
-    def scores(self, rows: Array) -> Array:
+    def scores(self, rows: FloatArray) -> FloatArray:
         """Scores of all experts for cut rows, of shape (n, K, k)."""
         found = np.stack([expert(rows) for expert in self.experts], axis=1)
         return found if self.score_range is None else np.clip(found, *self.score_range)
 
-    def stacked(self, scores: Array) -> Array:
+    def stacked(self, scores: FloatArray) -> FloatArray:
         """Scores of the stack, of shape (n, k)."""
         return np.einsum("nij,i->nj", scores, self.weights)
 
@@ -100,7 +98,7 @@ class PublicModel:
         return self.classes[scores.argmax(axis=1)]
 
     @available_if(lambda model: model.classes is not None)
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes by the logistic model of the scores.
 
         Parameters
@@ -109,11 +107,11 @@ class PublicModel:
         """
         return np.asarray(softmax(self._answers(X), axis=1))
 
-    def _answers(self, X: Any) -> Array:
+    def _answers(self, X: Any) -> FloatArray:
         return self.stacked(self.scores(self.rows(self.reader.rows(X))))
 
 
-def convex_weights(scores: Array, y: Array) -> Array:
+def convex_weights(scores: FloatArray, y: FloatArray) -> FloatArray:
     """Weights that add up to 1, none below 0, of least square error.
 
     Examples
@@ -128,7 +126,7 @@ def convex_weights(scores: Array, y: Array) -> Array:
     return np.asarray(found / (found.sum() or 1.0))
 
 
-def class_weights(scores: Array, codes: Any) -> Array:
+def class_weights(scores: FloatArray, codes: Any) -> FloatArray:
     """Weights, none below 0, of least log-loss; they need not add up to 1.
 
     Examples
@@ -139,7 +137,7 @@ def class_weights(scores: Array, codes: Any) -> Array:
     """
     rows = np.arange(len(codes))
 
-    def value(weights: Array) -> tuple[float, Array]:
+    def value(weights: FloatArray) -> tuple[float, FloatArray]:
         stacked = np.einsum("nij,i->nj", scores, weights)
         errors = np.exp(stacked - stacked.max(axis=1, keepdims=True))
         errors /= errors.sum(axis=1, keepdims=True)
@@ -150,7 +148,7 @@ def class_weights(scores: Array, codes: Any) -> Array:
     return np.asarray(minimize(value, start, jac=True, bounds=bounds, method="L-BFGS-B").x)
 
 
-def log_loss(scores: Array, codes: Any) -> float:
+def log_loss(scores: FloatArray, codes: Any) -> float:
     """Mean log-loss of scores.
 
     Examples

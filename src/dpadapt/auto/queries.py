@@ -12,13 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import RowMap, RowMean, shrink_factors
 
-from .trees import Array
-
-__all__ = ["MeanNumber", "MeanVector"]
-
-Function = Callable[[Array, Array], Array]
+Function = Callable[[FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +55,7 @@ class MeanNumber(RowMean):
         """One number."""
         return (1,)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of the cut numbers."""
         numbers = _finite(self.function(X, _labels(X, y)))
         return np.array([np.clip(numbers, self.low, self.high).sum()])
@@ -107,7 +104,7 @@ class MeanVector(RowMean):
         """One vector."""
         return (self.size,)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of the shrunk vectors."""
         return np.asarray(shrunk(self.function(X, _labels(X, y)), self.length).sum(axis=0))
 
@@ -116,7 +113,7 @@ class MeanVector(RowMean):
         return 2 * self.length / n_rows
 
 
-def shrunk(vectors: Array, length: float) -> Array:
+def shrunk(vectors: FloatArray, length: float) -> FloatArray:
     """Rows shrunk to a length at most; one that is not finite becomes 0."""
     finite = _finite(vectors)
     largest = np.maximum(np.abs(finite).max(axis=1, keepdims=True, initial=0.0), 1e-300)
@@ -125,9 +122,9 @@ def shrunk(vectors: Array, length: float) -> Array:
     return direction * np.minimum(largest, length * shrink_factors(norms, 1.0))
 
 
-def _finite(values: Array) -> Array:
+def _finite(values: FloatArray) -> FloatArray:
     return np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def _labels(X: Array, y: Array | None) -> Array:
+def _labels(X: FloatArray, y: FloatArray | None) -> FloatArray:
     return np.zeros(len(X)) if y is None else y

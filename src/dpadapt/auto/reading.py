@@ -8,13 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt._checks import check_private, check_width
+from dpadapt._types import FloatArray
 from dpadapt.features import table_features
+from dpadapt.learning.checks import check_private, check_width
 from dpadapt.privacy import Private, Schema
-
-from .trees import Array
-
-__all__ = ["Reader"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +47,7 @@ class Reader:
             return cls()
         return cls(table_features(X, degree=1).fit(X), tuple(X.columns))
 
-    def rows(self, X: Any) -> Array:
+    def rows(self, X: Any) -> FloatArray:
         """Rows of numbers."""
         if self.transformer is None:
             return np.asarray(X, dtype=np.float64)

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .regression_prior import SPIKE
-from .trees import Array
+from dpadapt._types import FloatArray
 
-__all__ = ["CELLS", "ErrorShapes", "ErrorsSeen"]
+from .regression_prior import SPIKE
 
 _EDGES = (0.1, 0.33, 1.0, 3.0, 9.0, 27.0, 81.0)
 CELLS = np.array([-each for each in _EDGES[::-1]] + [0.0, *_EDGES])
@@ -67,12 +66,12 @@ class ErrorShapes:
     (True, True, True)
     """
 
-    shares: Array
-    moves: Array
+    shares: FloatArray
+    moves: FloatArray
     optimism: float
 
     @classmethod
-    def of(cls, errors: Array, *, optimism: float) -> ErrorShapes:
+    def of(cls, errors: FloatArray, *, optimism: float) -> ErrorShapes:
         """Shapes of public errors, in units of their mean size."""
         moves = np.concatenate([-_MOVES[:0:-1], _MOVES])
         places = (CELLS[None, None, :] - moves[:, None, None]) / _TIMES[None, :, None]
@@ -80,7 +79,7 @@ class ErrorShapes:
         ends = np.zeros((*below.shape[:2], 1)), np.ones((*below.shape[:2], 1))
         return cls(np.diff(np.concatenate([ends[0], below, ends[1]], axis=2)), moves, optimism)
 
-    def seen(self, shares: Array, sd: float) -> ErrorsSeen:
+    def seen(self, shares: FloatArray, sd: float) -> ErrorsSeen:
         """Posterior means, with half of the prior on "the level did not move"."""
         octaves = np.log2(_TIMES)
         off = ((self.shares - shares) ** 2).sum(axis=2)
@@ -92,7 +91,7 @@ class ErrorShapes:
         stayed = float(by_move[self.moves == 0.0].sum())
         return ErrorsSeen(float(by_move @ self.moves), 2.0 ** float(by_times @ octaves), stayed)
 
-    def _prior(self) -> Array:
+    def _prior(self) -> FloatArray:
         steps = np.gradient(self.moves)
         slabs = [np.exp(-0.5 * (self.moves / sd) ** 2) * steps for sd in _MOVE_SDS]
         slab = np.mean([each / each.sum() for each in slabs], axis=0)

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning
 from dpadapt.reweighting.residual_size import ordinary, residuals_tell
 
@@ -15,9 +16,7 @@ from .experts import Fourier, Linear, Sum, Waves
 from .path_features import PathFeatures
 from .public_model import PublicModel
 from .regression_errors import ErrorShapes
-from .trees import Array, Trees
-
-__all__ = ["LEVEL_CLIPS", "OCTAVES", "RegressionFacts"]
+from .trees import Trees
 
 OCTAVES = (-3.0, 4.0)
 """Range of the logarithm of an error, in units of the public mean error."""
@@ -55,10 +54,10 @@ class RegressionFacts:
     """
 
     model: PublicModel
-    rows: Array
-    y: Array
-    scores: Array
-    easy: Array
+    rows: FloatArray
+    y: FloatArray
+    scores: FloatArray
+    easy: FloatArray
     size: float = 1.0
 
     @cached_property
@@ -77,7 +76,7 @@ class RegressionFacts:
         return Cleaning(min(_FAR * largest, 1e300), center, label_range=labels)
 
     @cached_property
-    def residuals(self) -> Array:
+    def residuals(self) -> FloatArray:
         """Errors of the stack where its experts had not seen the rows."""
         return np.asarray(self.y - self.scores @ self.model.weights)
 
@@ -88,7 +87,7 @@ class RegressionFacts:
         return residuals_tell(easy, self.y, small=_SMALL)
 
     @cached_property
-    def planned(self) -> Array:
+    def planned(self) -> FloatArray:
         """Errors to plan with, in units of which all releases are: ordinary if they do not tell."""
         if self.tells:
             return self.residuals
@@ -108,7 +107,7 @@ class RegressionFacts:
         """Mean absolute error."""
         return max(float(np.abs(self.planned).mean()), self.size * self._least)
 
-    def octaves(self, residuals: Array) -> Array:
+    def octaves(self, residuals: FloatArray) -> FloatArray:
         """Logarithms of errors, before they are cut."""
         return np.log2(np.abs(residuals) / self.mad + 1e-9)
 

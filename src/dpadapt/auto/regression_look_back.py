@@ -19,9 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .trees import Array
-
-__all__ = ["LookBack"]
+from dpadapt._types import FloatArray
 
 _CROSS, _SQUARES = 2.8, 5.0  # cuts of e f and f^2, in usual sizes
 _WIDER, _WIDEST = 60.0, 4.0  # cuts are wider where the budget allows
@@ -64,11 +62,11 @@ class LookBack:
         wider = min(max(self.precision / _WIDER, 1.0), _WIDEST)
         return wider * _CROSS * self.error * math.sqrt(self.square), wider * _SQUARES * self.square
 
-    def products(self, errors: Array, move: Array) -> Array:
+    def products(self, errors: FloatArray, move: FloatArray) -> FloatArray:
         """What is averaged, of shape (n, 2), before each row is shrunk."""
         return np.column_stack([errors * move, move**2]) / np.array(self.cuts)
 
-    def part(self, found: Array, sd: float, before: float, by_chance: float) -> float:
+    def part(self, found: FloatArray, sd: float, before: float, by_chance: float) -> float:
         """Part of the move to keep: posterior mean, around what would be kept without the look.
 
         Parameters

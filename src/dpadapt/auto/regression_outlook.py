@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .trees import Array
-
-__all__ = ["NoHarm", "Outlook", "check_level"]
+from dpadapt._types import FloatArray
 
 _HARDLY = 0.01  # of the error: a smaller gain is none that anybody sees
 _PLACES = np.linspace(0.0, 1.0, 401)
@@ -92,12 +90,12 @@ class Outlook:
     array([-0.9,  0.9])
     """
 
-    quantiles: Array
+    quantiles: FloatArray
     times: float = 1.0
     noise: float = 0.0
 
     @classmethod
-    def of(cls, residuals: Array, times: float = 1.0, noise: float = 0.0) -> Outlook:
+    def of(cls, residuals: FloatArray, times: float = 1.0, noise: float = 0.0) -> Outlook:
         """Outlook from public residuals."""
         return cls(np.quantile(residuals - residuals.mean(), _PLACES), times, noise)
 

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .trees import Array
-
-__all__ = ["LEVELS", "SHIFTS", "SPIKE", "STRAIGHT", "kept", "pooled"]
+from dpadapt._types import FloatArray
 
 SPIKE = 0.5
 """Prior chance that the level did not shift."""
@@ -24,7 +22,7 @@ LEVELS = (0.06, 0.2, 0.6, 2.0, 10.0, 100.0)
 """Sizes of a shift of the level, in squared errors."""
 
 
-def kept(moved: float, noise: Array, sizes: Sequence[float], spike: float = SPIKE) -> float:
+def kept(moved: float, noise: FloatArray, sizes: Sequence[float], spike: float = SPIKE) -> float:
     """Part of a move that is kept: its posterior mean, given the known noise.
 
     The square of the move is compared with what noise makes alone (a sum of squares with known

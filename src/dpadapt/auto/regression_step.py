@@ -29,6 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Session
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.queries import CellShares
@@ -44,9 +45,6 @@ from .regression_outlook import NoHarm
 from .regression_prior import LEVELS, kept, pooled
 from .regression_walk import SQUARE, Ground, walk, walk_rows
 from .releases import Release, Step
-from .trees import Array
-
-__all__ = ["Correction", "adapt_numbers"]
 
 _FIRST, _LEAST_FIRST, _MOST_FIRST = 45.0, 0.05, 0.8  # (45 / n mu)^2; above the last one, all
 _LOOKS = {"errors": 0.15, "mean": 0.40, "stack": 0.45}  # parts of that
@@ -86,11 +84,11 @@ class Correction:
     """
 
     constant: float
-    on_scores: Array
+    on_scores: FloatArray
     features: PathFeatures
-    on_features: Array
+    on_features: FloatArray
 
-    def __call__(self, rows: Array, scores: Array) -> Array:
+    def __call__(self, rows: FloatArray, scores: FloatArray) -> FloatArray:
         """What is added, of shape (n,)."""
         moved = differences(scores, self.features.label) @ self.on_scores
         return np.asarray(self.constant + moved + self.features(rows, scores) @ self.on_features)
@@ -152,14 +150,14 @@ class _Step:
         center = np.asarray(self.cleaning.center)
         white, features = self.white, self.features
 
-        def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+        def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
             rows = model.rows(X + center)
             scores = model.scores(rows)[:, :, 0]
             return np.hstack([scores, white(features(rows, scores))]), y
 
         return Prepared(self.cleaning, prepare, self.experts + width)
 
-    def residuals(self, X: Array, y: Array) -> Array:
+    def residuals(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """Errors of the start as it is corrected so far."""
         scores = X[:, : self.experts]
         moved = differences(scores, self.facts.label) @ self.on_scores
@@ -178,7 +176,7 @@ class _Step:
         """1. Where private errors are, and how large."""
         facts = self.facts
 
-        def errors(X: Array, y: Array) -> Array:
+        def errors(X: FloatArray, y: FloatArray) -> FloatArray:
             return self.residuals(X, y) / facts.mad
 
         query = CellShares(self.rows, errors, CELLS, "errors")
@@ -197,7 +195,7 @@ class _Step:
         reach, middle = self._reach("mean"), self.middle
         bound = reach * self.clip
 
-        def errors(X: Array, y: Array) -> Array:
+        def errors(X: FloatArray, y: FloatArray) -> FloatArray:
             return self.residuals(X, y) - middle
 
         query = MeanNumber(self.rows, errors, -bound, bound, "mean")
@@ -219,7 +217,7 @@ class _Step:
         count, share = self.experts, self.shares["stack"]
         back = LookBack(self.clip, self.turn_square, self.looks.precision * math.sqrt(share))
 
-        def products(X: Array, y: Array) -> Array:
+        def products(X: FloatArray, y: FloatArray) -> FloatArray:
             return back.products(self.residuals(X, y), X[:, :count] @ self.turn)
 
         query = MeanVector(self.rows, products, 2, 1.0, "stack")
@@ -234,7 +232,7 @@ class _Step:
         """3. The size of private errors."""
         facts = self.facts
 
-        def octaves(X: Array, y: Array) -> Array:
+        def octaves(X: FloatArray, y: FloatArray) -> FloatArray:
             return facts.octaves(self.residuals(X, y))
 
         query = MeanNumber(self.rows, octaves, *OCTAVES, "scale")
@@ -252,7 +250,7 @@ class _Step:
         noise = 2 * math.sqrt(size / part) / self.looks.precision  # its length, for a cut of 1
         reach = min(max(_CENTRE, _BLUR / noise), _MOST_CENTRE)
 
-        def places(X: Array, y: Array) -> Array:
+        def places(X: FloatArray, y: FloatArray) -> FloatArray:
             return X[:, self.experts :]
 
         query = MeanVector(self.rows, places, size, reach, "centre")
@@ -262,7 +260,7 @@ class _Step:
         usual = math.sqrt(1 + kept**2 * size * sd**2)
         self.tell("centre", f"rows lie elsewhere; {kept:.0%} of what was seen is more than noise")
 
-        def lengths(X: Array, y: Array) -> Array:
+        def lengths(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(np.linalg.norm(X[:, self.experts :] - self.centre, axis=1))
 
         query_length = MeanNumber(self.rows, lengths, 0.0, _LENGTH * usual, "length")
@@ -276,7 +274,9 @@ class _Step:
         """4. The descent on all features."""
         facts, first = self.facts, self.rows.function
 
-        def coordinates(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+        def coordinates(
+            X: FloatArray, y: FloatArray | None
+        ) -> tuple[FloatArray, FloatArray | None]:
             rows, labels = first(X, y)
             errors = None if labels is None else self.residuals(rows, labels)
             return (rows[:, self.experts :] - self.centre) / self.length, errors
@@ -302,7 +302,7 @@ class _Step:
         precision = self.looks.precision * math.sqrt(self.shares["move"])
         back = LookBack(self.clip, max(walked.moved, 1e-12 * self.clip**2), precision)
 
-        def products(X: Array, y: Array) -> Array:
+        def products(X: FloatArray, y: FloatArray) -> FloatArray:
             weight = np.maximum(X[:, -2], 1e-300)  # rows are shrunk together with their errors
             return back.products(y / weight - level, walked.mended(X) / weight)
 
@@ -318,7 +318,7 @@ class _Step:
         bound, known = self._reach("level") * self.clip, self.level
         part, walked = self.part, self.walked
 
-        def errors(X: Array, y: Array) -> Array:
+        def errors(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray((y - part * walked.mended(X)) / np.maximum(X[:, -2], 1e-300) - known)
 
         query = MeanNumber(self.path, errors, -bound, bound, "level")

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import Prepared
+from dpadapt.reweighting.horizon import response
 
-from .descent import Looks, descend, response
+from .descent import Looks, descend
 from .regression_prior import SHIFTS, STRAIGHT, kept
-from .trees import Array
-
-__all__ = ["SQUARE", "Ground", "Walked", "walk", "walk_rows"]
 
 SQUARE = 1.57
 """Mean square over squared mean size of a normal error."""
@@ -26,7 +25,7 @@ _HEDGE = ((1.0, 0.5), (0.25, 0.25), (0.0625, 0.25))  # curvature against the pub
 _HORIZONS = tuple(2.0**p for p in range(-2, 11))
 _PACE, _LEAST_STEPS, _MOST_STEPS = 1.5, 40, 700
 
-Coordinates = Callable[[Array, Array | None], tuple[Array, Array | None]]
+Coordinates = Callable[[FloatArray, FloatArray | None], tuple[FloatArray, FloatArray | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +49,13 @@ class Ground:
     array([0.8, 0.2])
     """
 
-    energy: Array
-    spread: Array
+    energy: FloatArray
+    spread: FloatArray
     clip: float
     curvature: float
 
     @property
-    def whole(self) -> Array:
+    def whole(self) -> FloatArray:
         """Energies of the coordinates and of the constant beside them."""
         return np.append(self.energy, _BETA) / (1 + _BETA)
 
@@ -84,7 +83,7 @@ class Walked:
     array([1.118])
     """
 
-    slopes: Array
+    slopes: FloatArray
     level: float
     level_noise: float
     share: float
@@ -94,7 +93,7 @@ class Walked:
     noise: float
     by_chance: float
 
-    def mended(self, rows: Array) -> Array:
+    def mended(self, rows: FloatArray) -> FloatArray:
         """What the whole move takes off the errors of prepared rows, in their weights."""
         scale = math.sqrt(1 + _BETA)
         return np.asarray(rows[:, : len(self.slopes)] @ (scale * self.slopes))
@@ -122,7 +121,7 @@ def walk_rows(cleaning: Cleaning, coordinates: Coordinates, width: int) -> Prepa
            [0.37, 1.  ]])
     """
 
-    def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+    def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         places, errors = coordinates(X, y)
         out = np.empty((len(X), width + 3), order="F")
         out[:, :width], out[:, width] = places, math.sqrt(_BETA)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Release", "Step", "draw_releases"]
-
 _WIDE, _LINE = 58, 120  # letters of a line beside a bar, and above all
 _BESIDE, _RIGHT = 1.35, 4.0  # where texts begin, and where the axes end
 _BLUE, _ORANGE, _GREEN = "#4c78a8", "#f58518", "#2e7d32"
@@ -90,7 +88,7 @@ def draw_releases(
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['Public experts', 'Private releases: share of the budget, and what was found']
     """
-    from dpadapt.report.figures import blank, plain, set_title
+    from dpadapt.learning.figures import blank, plain, set_title
 
     bars = [(each.name, each.share, each.said, _ORANGE) for each in releases]
     if kept is not None:

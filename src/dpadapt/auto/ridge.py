@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .trees import Array
-
-__all__ = ["quick_ridge"]
+from dpadapt._types import FloatArray
 
 _STRENGTHS = np.logspace(-3, 4, 15)
 
 
-def quick_ridge(X: Array, y: Array) -> tuple[Array, Array]:
+def quick_ridge(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Ridge with its strength by leave-one-out; the constant is not penalised.
 
     Errors of rows that are left out follow from the errors of the whole fit and from the rows'

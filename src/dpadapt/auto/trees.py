@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-__all__ = ["Trees", "fit_class_trees", "fit_trees"]
+from dpadapt._types import FloatArray
 
-Array = NDArray[np.float64]
 Places = NDArray[np.int32]
 
 _FAR = float(np.finfo(np.float64).max)  # threshold of a leaf: everybody stays
@@ -54,13 +53,13 @@ class Trees:
            [1.]])
     """
 
-    base: Array
+    base: FloatArray
     roots: Places
     feature: Places
     left: Places
     right: Places
-    threshold: Array
-    value: Array
+    threshold: FloatArray
+    value: FloatArray
     depth: int
 
     def __post_init__(self) -> None:
@@ -108,7 +107,7 @@ class Trees:
             depth=depth,
         )
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Scores, of shape (n, k)."""
         rounds, outputs = self.roots.shape
         out = np.empty((len(X), outputs))
@@ -117,7 +116,7 @@ class Trees:
             out[begin : begin + len(nodes)] = self.base + values.sum(axis=1)
         return out
 
-    def leaves(self, X: Array) -> Places:
+    def leaves(self, X: FloatArray) -> Places:
         """Places of the leaves that rows fall into, of shape (n, trees)."""
         out = np.empty((len(X), self.roots.size), dtype=np.int32)
         for begin, nodes in self._walked(X):
@@ -133,7 +132,7 @@ class Trees:
         nodes = {name: getattr(self, name)[:end] for name in names}
         return replace(self, roots=self.roots[:rounds], **nodes)
 
-    def _walked(self, X: Array) -> Iterator[tuple[int, Places]]:
+    def _walked(self, X: FloatArray) -> Iterator[tuple[int, Places]]:
         """Some rows at a time: the place of the first one, and the leaves of all of them."""
         size = max(1, _TOGETHER // max(1, self.roots.size))
         for begin in range(0, len(X), size):
@@ -146,7 +145,7 @@ class Trees:
             yield begin, node
 
 
-def fit_trees(X: Array, y: Array, *, light: bool = False) -> Trees:
+def fit_trees(X: FloatArray, y: FloatArray, *, light: bool = False) -> Trees:
     """Boosted trees for numbers; ``light`` ones have half as many rounds of twice the size.
 
     Examples
@@ -163,7 +162,7 @@ def fit_trees(X: Array, y: Array, *, light: bool = False) -> Trees:
     return Trees.of(model.fit(X, y))
 
 
-def fit_class_trees(X: Array, codes: NDArray[np.int64], classes: int) -> Trees:
+def fit_class_trees(X: FloatArray, codes: NDArray[np.int64], classes: int) -> Trees:
     """Boosted trees for class codes, two of which there must be at least.
 
     Examples

@@ -13,8 +13,6 @@ from .lines import split, whole_rows
 from .screens import plain_errors
 from .tables import TableError, require_file
 
-__all__ = ["agent", "answer_one", "read_row"]
-
 _MOST_DIGITS = 400  # of a whole number; a longer one is beyond any float
 
 

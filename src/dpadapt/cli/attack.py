@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     Pair = tuple[pd.DataFrame, pd.DataFrame]
 
-__all__ = ["MOST_REPLAYS", "Target", "bar", "run_attack", "runs_that_see_half"]
-
 _EXTREME = 1e6  # beyond every radius: such a row is shortened to its bound
 _MOST_PAIRS = 24
 _ODD = (1e308, float("nan"), float("inf"), -0.0, 5e-324, None, "text", True)

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from .attack import Target
 
-__all__ = ["audit"]
-
 _LEAST_ROWS, _LEAST_PEOPLE = 20, 4
 
 

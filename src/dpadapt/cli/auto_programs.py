@@ -35,8 +35,6 @@ from .programs import Program
 from .scorer import answers
 from .tables import TableError
 
-__all__ = ["auto_program", "linear_program"]
-
 _ROWS = "rows"
 _TRIED = 64  # rows on which the steps are compared with the model
 _WHOLE = float(shrink_factors(1.0, 1.0))  # 1, less a hair

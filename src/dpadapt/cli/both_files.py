@@ -11,8 +11,6 @@ from .formats import Form, guess_form, name_of, private_header, private_separato
 from .screens import say
 from .tables import TableError, is_csv, require_file
 
-__all__ = ["both_forms", "header_form", "private_form", "public_form"]
-
 
 def public_form(path: Path, said: dict[str, str]) -> Form:
     """Form of a public file, guessed where nothing was said; the guess is told."""

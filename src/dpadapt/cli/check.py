@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-__all__ = ["check"]
-
 
 @dataclass(frozen=True)
 class Job:

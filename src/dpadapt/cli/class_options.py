@@ -15,16 +15,6 @@ from .task import Task
 if TYPE_CHECKING:
     from dpadapt.rare import ClassErrors
 
-__all__ = [
-    "ClassWeight",
-    "Threshold",
-    "class_numbers",
-    "require_probabilities",
-    "say_rare_classes",
-    "weighted",
-    "weights_of",
-]
-
 _BALANCED = "balanced"
 _HEADS = ("dpadapt predict", "found", "false\nalarms", "right of\n100 alarms", "wrong\nin all")
 

@@ -12,8 +12,6 @@ from .tables import TableError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Asked", "Chosen", "choose_columns", "listed_names"]
-
 _Names = Sequence[str] | None
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from dpadapt.preview import Preview
 
-__all__ = ["demo", "show_demo"]
-
 _DPI = 160
 _ROWS, _GAP = 7000, 0.3  # of the private people, and what no privacy would gain on them
 

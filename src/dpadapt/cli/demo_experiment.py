@@ -34,20 +34,6 @@ if TYPE_CHECKING:
 
     from dpadapt.auto import AutoRegressor
 
-__all__ = [
-    "COLUMNS",
-    "Setting",
-    "both_settings",
-    "evaluation_told",
-    "example_evaluation",
-    "example_model",
-    "public_people",
-    "run_demo",
-    "settings",
-    "summarise",
-    "verdict",
-]
-
 COLUMNS = ["age", "education", "gender", "region"]
 _PUBLIC_SEED, _SPLIT_SEED = 2004, 70_30
 _TRAIN = 0.7

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from dpadapt._types import FloatArray
 from dpadapt.auto import AutoRegressor
 from dpadapt.datasets import wage_features
 from dpadapt.discrepancy import AdaptationWarning, DiscrepancyRegressor
@@ -23,27 +23,12 @@ from dpadapt.privacy import Private
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "DELTA",
-    "EPSILONS",
-    "LABELS",
-    "PUBLIC_LINEAR",
-    "PUBLIC_TREES",
-    "REFERENCE",
-    "UNLABELLED",
-    "Public",
-    "method_name",
-    "methods",
-]
-
 EPSILONS, DELTA = (0.25, 1.0, 4.0), 1e-6
 PUBLIC_LINEAR = "public data only, linear"
 PUBLIC_TREES = "public data only, boosted trees"
 UNLABELLED = "dpadapt, no private labels, epsilon 1"
 REFERENCE = "no privacy at all"
 LABELS = "dpadapt, epsilon "
-
-Array = NDArray[np.float64]
 
 
 def method_name(epsilon: float) -> str:
@@ -73,7 +58,7 @@ class Public:
     (4, 1)
     """
 
-    def __init__(self, X: pd.DataFrame, y: Array) -> None:
+    def __init__(self, X: pd.DataFrame, y: FloatArray) -> None:
         self.X, self.y = X, y
         self._facts: Any = None
 
@@ -85,8 +70,8 @@ class Public:
 
 
 def methods(
-    public: Public, X: pd.DataFrame, y: Array, test: pd.DataFrame
-) -> Iterator[tuple[str, Array, bool]]:
+    public: Public, X: pd.DataFrame, y: FloatArray, test: pd.DataFrame
+) -> Iterator[tuple[str, FloatArray, bool]]:
     """Name of each method, its predictions for the test people, and whether it adapted.
 
     Parameters
@@ -116,13 +101,13 @@ def methods(
     yield REFERENCE, (_linear(X, y, test) + _trees(X, y, test)) / 2, True
 
 
-def _linear(X: pd.DataFrame, y: Array, test: pd.DataFrame) -> Array:
+def _linear(X: pd.DataFrame, y: FloatArray, test: pd.DataFrame) -> FloatArray:
     """Ridge regression as anybody would fit it."""
     model = make_pipeline(wage_features(), StandardScaler(), RidgeCV(np.logspace(-3, 3, 13)))
     return np.asarray(model.fit(X, y).predict(test))
 
 
-def _trees(X: pd.DataFrame, y: Array, test: pd.DataFrame) -> Array:
+def _trees(X: pd.DataFrame, y: FloatArray, test: pd.DataFrame) -> FloatArray:
     """Boosted trees as anybody would fit them."""
     model = make_pipeline(wage_features(), HistGradientBoostingRegressor(random_state=0))
     return np.asarray(model.fit(X, y).predict(test))

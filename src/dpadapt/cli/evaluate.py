@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from dpadapt.privacy import Private
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = ["evaluate", "say_evaluation"]
-
 _FORM = ("sep", "decimal", "encoding")
 _IN_PYTHON = "class_weight='balanced' of AutoClassifier"
 _AS_OPTION = "--class-weight balanced of dpadapt fit"

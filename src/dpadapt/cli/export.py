@@ -13,8 +13,6 @@ from .outputs import refuse_out, write_whole
 from .screens import plain_errors, say, say_note
 from .tables import TableError
 
-__all__ = ["export"]
-
 _ENDINGS = (".json", ".onnx", ".py")
 
 

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from dpadapt.privacy import Private
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = ["Job", "fit"]
-
 
 @dataclass(frozen=True)
 class Job:
@@ -200,7 +198,7 @@ def _hold(job: Job) -> HoldOut | None:
 
 def _tell(job: Job, done: Fitted) -> None:
     """Say what was fitted."""
-    from dpadapt._story import labels_told
+    from dpadapt.learning.story import labels_told
 
     from .outcomes import say_outcome
 
@@ -247,7 +245,7 @@ def _fitted(
     account: Account | None,
 ) -> Fitted:
     """Return the model, fitted and saved."""
-    from dpadapt._cautions import budget_cautions, size_cautions
+    from dpadapt.learning.cautions import budget_cautions, size_cautions
     from dpadapt.rare.errors import keep_class_errors
 
     form, own_form = both_forms(job.public, job.private, said, job.private_encoding)

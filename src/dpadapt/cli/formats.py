@@ -15,16 +15,6 @@ import typer
 
 from .lines import split
 
-__all__ = [
-    "Form",
-    "given_form",
-    "guess_form",
-    "name_of",
-    "other_encoding",
-    "private_header",
-    "private_separator",
-]
-
 _SEPARATORS = (",", ";", "\t", "|")
 _NAMES = {"\t": "tab", ",": "comma", ";": "semicolon", "|": "bar"}
 _SPELT = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "bar": "|"}

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from .public_table import PublicTable
 
-__all__ = ["HoldOut", "as_options", "rehearsal"]
-
 
 @dataclass(frozen=True)
 class HoldOut:

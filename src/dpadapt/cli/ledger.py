@@ -14,9 +14,8 @@ from .outputs import refuse_out, write_whole
 from .screens import plain_errors, say, say_note
 
 if TYPE_CHECKING:
-    from dpadapt.privacy.ledger.ledger import Dataset, Ledger
-
-__all__ = ["COMMANDS"]
+    from dpadapt.privacy.ledger.ledger import Ledger
+    from dpadapt.privacy.ledger.records import Dataset
 
 
 @plain_errors()

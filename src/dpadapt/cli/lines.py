@@ -12,8 +12,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import pairwise
 
-__all__ = ["split", "whole_rows"]
-
 _INSIDE = r'[^"]*+(?:""[^"]*+)*+'  # of a quoted cell; a quote in it is doubled
 
 

@@ -11,8 +11,6 @@ from dpadapt.pipeline import AdaptationPipeline
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["is_auto", "table_model"]
-
 
 def table_model(
     public: pd.DataFrame, estimator: Any, *, degree: int = 1, dates: Sequence[Any] | None = None

@@ -12,8 +12,6 @@ import json
 from .plain_models import PlainModel
 from .protobuf import FLOAT, classes_tensor, field_bytes, model_bytes, node, tensor, value
 
-__all__ = ["onnx_bytes"]
-
 
 def onnx_bytes(model: PlainModel) -> bytes:
     """Return the content of an ONNX file.

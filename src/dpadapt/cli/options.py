@@ -13,30 +13,6 @@ import typer
 
 from .task import Task
 
-__all__ = [
-    "Columns",
-    "DatasetName",
-    "Dates",
-    "Decimal",
-    "Dropped",
-    "Encoding",
-    "EstimatorName",
-    "Groups",
-    "Ids",
-    "Kept",
-    "LedgerPath",
-    "ModelPath",
-    "NoiseKind",
-    "PrivateEncoding",
-    "Separator",
-    "Settings",
-    "TaskOption",
-    "Trusted",
-    "require_ledger_with_dataset",
-    "require_unit_with_rows",
-    "takes",
-]
-
 Job = TypeVar("Job")
 _Names = list[str] | None
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from .screens import say, say_note
 
-__all__ = ["say_outcome"]
-
 _FEW = 0.05  # of the rows: with fewer of equal weight, words must not sound like success
 
 

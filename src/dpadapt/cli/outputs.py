@@ -11,8 +11,6 @@ import typer
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["refuse_out", "write_figure", "write_frame", "write_whole"]
-
 _SQLITE = b"SQLite format 3\0"  # how every such file begins
 
 

@@ -17,15 +17,6 @@ if TYPE_CHECKING:
     from dpadapt.modelfolder import Destination
     from dpadapt.privacy.ledger.ledger import Account
 
-__all__ = [
-    "charge_told",
-    "kept_when_stopped",
-    "saved",
-    "say_left",
-    "shown_in_report",
-    "write_paid",
-]
-
 _TOLD = "charge_is_told"  # of an error
 
 

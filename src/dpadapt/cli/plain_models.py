@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt._linear import LinearClassifier, LinearRegressor
+from dpadapt.learning.linear import LinearClassifier, LinearRegressor
 from dpadapt.pipeline import AdaptationPipeline
 
 from .tables import TableError
-
-__all__ = ["PlainModel", "plain_model", "told_features"]
 
 _FORMAT = "dpadapt linear model 1"
 

@@ -21,8 +21,6 @@ from .tables import TableError, is_csv, read_table, require_file
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["predict"]
-
 
 @dataclass(frozen=True)
 class Job:

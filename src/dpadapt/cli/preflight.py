@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpadapt._cautions import good_delta
 from dpadapt.features.people import may_name_people
+from dpadapt.learning.cautions import good_delta
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["Finding", "Pair", "findings"]
 
 _MORE = "take more rows or a larger epsilon, or expect the public model and no more"
 _NO_CLASS = (

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from dpadapt.preview import Preview
     from dpadapt.preview.result import Target
 
-__all__ = ["preview"]
-
 _DPI = 160
 _WRITTEN = ("preview.json", "preview.csv", "preview.png")
 

@@ -27,8 +27,6 @@ from .protobuf import (
 )
 from .tables import TableError
 
-__all__ = ["program_onnx"]
-
 _MISSING = "(missing)"
 _OWN = "dpadapt: "  # what names of steps and numbers begin with
 _SETTINGS: dict[str, dict[str, Any]] = {

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Program", "scorer_text"]
-
 _FORMAT = "dpadapt program 1"
 _PLACE = 'loaded("{}")'  # in the text of the scorer
 

@@ -7,21 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "BOOL",
-    "DOUBLE",
-    "FLOAT",
-    "INT64",
-    "STRING",
-    "classes_tensor",
-    "field_bytes",
-    "field_number",
-    "model_bytes",
-    "node",
-    "tensor",
-    "value",
-]
-
 FLOAT, INT64, STRING, BOOL, DOUBLE = 1, 7, 8, 9, 11  # types of a tensor
 _IR, _OPSET, _ML_OPSET = 8, 13, 2
 _ML = "ai.onnx.ml"

@@ -15,8 +15,6 @@ from .task import Task, labels_of
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PublicTable", "read_public_table"]
-
 _LARGEST = 1e75  # number of a cell: fourth powers of larger ones are no numbers any more
 
 
@@ -65,7 +63,7 @@ def read_public_table(
     asked : Asked
         Columns as the command line names them.
     """
-    from dpadapt._tables import refuse_huge
+    from dpadapt.learning.tables import refuse_huge
 
     features, given = read_public(path, label, form)
     known = given.notna()

@@ -18,8 +18,6 @@ from .tables import require_file
 if TYPE_CHECKING:
     from dpadapt.report import ReportContext
 
-__all__ = ["report"]
-
 _ENDINGS = (".html", ".md", ".json")
 
 

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from .public_table import PublicTable
 
-__all__ = ["extra_columns", "people_of", "reads_labels", "say_samples"]
-
 _INDEX = "__index_level_"  # columns in which pandas keeps its row numbers
 
 

@@ -22,8 +22,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["answers", "features", "main", "predict", "probabilities"]
-
 Model = dict[str, Any] | None  # None is the one that stands at the end of this file
 
 BLOCK = 2000  # rows that are computed together

@@ -20,21 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from dpadapt.privacy.ledger.ledger import Charge, Dataset
-
-__all__ = [
-    "Code",
-    "charges_table",
-    "console",
-    "datasets_table",
-    "numbers_table",
-    "plain_errors",
-    "results_table",
-    "say",
-    "say_aside",
-    "say_note",
-    "told_if_it_can_be",
-]
+    from dpadapt.privacy.ledger.records import Charge, Dataset
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -11,8 +11,6 @@ import typer
 
 from .task import Task
 
-__all__ = ["check_settings", "estimator_class", "known_estimators", "make_estimator"]
-
 _NEED_AGENTS = ("HybridTilt", "SubsampleTestReweigh")
 _NO_BUDGET = (
     *("AdaptationPipeline", "PublicOnlyClassifier", "PublicOnlyRegressor"),
@@ -165,7 +163,7 @@ def make_estimator(kind: type, given: Sequence[str], **session: Any) -> Any:
 
 def _set(estimator: Any, name: str, text: str) -> None:
     """Set a parameter to the first reading of a text that its constraints accept."""
-    from dpadapt._constraints import constraints_of
+    from dpadapt.learning.constraints import constraints_of
 
     allowed = constraints_of(type(estimator)).get(name, ())
     listed = any("__iter__" in getattr(each, "listed", ()) for each in allowed)

@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-__all__ = ["Stopped", "heard", "not_before"]
-
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
 
 

@@ -16,20 +16,6 @@ if TYPE_CHECKING:
 
     from dpadapt.privacy import Private
 
-__all__ = [
-    "TableError",
-    "check_label",
-    "is_csv",
-    "no_header",
-    "open_private",
-    "partition_keys",
-    "read_public",
-    "read_table",
-    "require_file",
-    "text_lines",
-    "widths",
-]
-
 # what stands for a missing cell in a CSV file, private or public: pandas's own list
 _NOTHING = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"}
 _NOTHING |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}

@@ -11,8 +11,6 @@ from .tables import TableError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Task", "error_bounds", "labels_of"]
-
 _FEW = 0.995  # of the public labels are nearer to their mean than the largest error that counts
 _MOST_CLASSES = 100
 _FEW_NUMBERS = 10  # different whole numbers, which may be meant as classes

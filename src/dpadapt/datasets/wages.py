@@ -11,8 +11,6 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["load_wages", "wage_features"]
-
 _FILE = "wages.parquet"
 
 

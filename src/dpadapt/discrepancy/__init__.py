@@ -5,10 +5,11 @@ Here is what the default needs. The paper's algorithms, sets, theorems and certi
 """
 
 from dpadapt._lazy import lazily
+from dpadapt.learning.checks import GuaranteeWarning
 
-from .discrepancy_regressor import AdaptationWarning, DiscrepancyRegressor, GuaranteeWarning
+from .discrepancy_regressor import DiscrepancyRegressor
 from .minimisation import DiscrepancySolution, discrepancy, minimise_discrepancy
-from .moments import Moments
+from .moments import AdaptationWarning, Moments
 
 __all__ = [
     "AdaptationObjective",

@@ -8,19 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._checks import GuaranteeWarning
-from dpadapt._constraints import Instance, Named, NonNegative, Null, Positive, Table
-from dpadapt._linear import LinearRegressor
-from dpadapt._story import RADII, Story, certificate_facts, percent
-from dpadapt._strategy import Strategy
+from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator
+from dpadapt.learning.constraints import Instance, Named, NonNegative, Null, Positive, Table
+from dpadapt.learning.linear import LinearRegressor
+from dpadapt.learning.story import RADII, Story, certificate_facts, percent
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Cleaning, Guarantee, Private, Session
 
-from .moments import AdaptationWarning, Moments
+from .moments import Moments
 from .second_stage import within_ball
-from .source import INTERCEPT, Adaptation, Array, Source
-
-__all__ = ["AdaptationWarning", "DiscrepancyRegressor", "GuaranteeWarning"]
+from .source import INTERCEPT, Adaptation, Source
 
 _PAPER = "dpadapt.papers.discrepancy"
 _SOLVERS: Mapping[str, type | str] = {
@@ -214,7 +212,7 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
             attributes["certificate_"] = self.certificate.certify(*facts)
         return attributes, found.guarantee
 
-    def _fitted(self, source: Source, found: Adaptation) -> tuple[dict[str, Any], Array]:
+    def _fitted(self, source: Source, found: Adaptation) -> tuple[dict[str, Any], FloatArray]:
         """Second stage: fitted attributes, and coefficients of the scaled features."""
         solver = self._strategy("solver")
         level = source.constant(source.labels.mean())

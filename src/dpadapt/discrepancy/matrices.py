@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["public_rows", "row_scores", "symmetric_part", "weighted_moment"]
-
 Array = npt.NDArray[np.float64]
 
 _BLOCK = 4096  # rows per matrix product: the temporaries stay in the processor's cache

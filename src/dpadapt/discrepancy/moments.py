@@ -25,18 +25,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt._constraints import NonNegative, OneOf, Table
-from dpadapt._strategy import Strategy
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import NonNegative, OneOf, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Cleaning, Guarantee, Private
 from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.statistics import SecondMoment
 
 from .minimisation import discrepancy, minimise_discrepancy
 from .second_stage import shrunken_fit
-from .source import Adaptation, Array, Source
+from .source import Adaptation, Source
 from .variable_projection import variable_projection
-
-__all__ = ["AdaptationWarning", "Moments", "NoisyMoment", "release_second_moment"]
 
 _PASSES = 500  # over the public rows, at most
 _TELLING = 1.5  # times the noise: a smaller difference does not tell which rows to weigh
@@ -177,7 +176,7 @@ class Moments(Strategy):
             remaining = discrepancy(rows, weights, noisy.matrix)
         return Adaptation(weights, remaining, uniform, noisy.guarantee, slopes, noisy)
 
-    def fit(self, source: Source, weights: Array) -> tuple[Array, float]:
+    def fit(self, source: Source, weights: FloatArray) -> tuple[FloatArray, float]:
         """Second stage: coefficients, and how far they moved from the public-only ones."""
         return shrunken_fit(source.rows, source.labels, weights, ridge=source.ridge)
 

@@ -15,8 +15,6 @@ from dpadapt import _validate as validate
 
 from .matrices import Array
 
-__all__ = ["SmoothNorm", "assembled"]
-
 
 @dataclass(frozen=True)
 class SmoothNorm:

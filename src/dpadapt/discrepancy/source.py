@@ -7,23 +7,20 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpadapt._checks import public_scaling
-from dpadapt._public_fits import public_ridge
+from dpadapt._types import FloatArray
 from dpadapt.base import Problem
+from dpadapt.learning.checks import public_scaling
+from dpadapt.learning.public_fits import public_ridge
 from dpadapt.privacy import Guarantee, shrink_factors
 
 from .second_stage import weighted_fit
 
 if TYPE_CHECKING:
-    from dpadapt._certificate import NoisyNumber
+    from dpadapt.learning.certificate import NoisyNumber
 
     from .moments import NoisyMoment
 
-__all__ = ["Adaptation", "Source"]
-
-Array = NDArray[np.float64]
 
 INTERCEPT = 1.0
 """The constant column beside standardised features."""
@@ -61,12 +58,12 @@ class Source(Problem):
     given_radius: float | None = None
 
     @cached_property
-    def scaling(self) -> tuple[Array, Array]:
+    def scaling(self) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation of the columns."""
         return public_scaling(self.X)
 
     @cached_property
-    def rows(self) -> Array:
+    def rows(self) -> FloatArray:
         """Standardised, of shape (m, d + 1)."""
         center, scale = self.scaling
         return np.column_stack([(self.X - center) / scale, np.full(len(self.X), INTERCEPT)])
@@ -86,7 +83,7 @@ class Source(Problem):
         return found
 
     @cached_property
-    def matched(self) -> Array:
+    def matched(self) -> FloatArray:
         """The rows, shrunk to the radius: the form in which private rows are released."""
         features = self.rows[:, :-1]
         factors = shrink_factors(np.linalg.norm(features, axis=1), self.radius)
@@ -102,12 +99,12 @@ class Source(Problem):
         return found.strength / len(self.rows)
 
     @cached_property
-    def centered(self) -> Array:
+    def centered(self) -> FloatArray:
         """Labels, of mean 0."""
         return np.asarray(self.labels - self.labels.mean())
 
     @property
-    def uniform(self) -> Array:
+    def uniform(self) -> FloatArray:
         """Equal weights."""
         return np.full(len(self.rows), 1 / len(self.rows))
 
@@ -124,13 +121,13 @@ class Source(Problem):
         public = weighted_fit(self.rows, self.centered, self.uniform, ridge=self.ridge)
         return float(np.linalg.norm(public))
 
-    def constant(self, value: float) -> Array:
+    def constant(self, value: float) -> FloatArray:
         """Coefficients of the function that is ``value`` everywhere."""
         slopes = np.zeros(self.rows.shape[1])
         slopes[-1] = value / INTERCEPT
         return slopes
 
-    def linear(self, slopes: Array) -> dict[str, Any]:
+    def linear(self, slopes: FloatArray) -> dict[str, Any]:
         """Fitted attributes, in the units of the caller."""
         center, scale = self.scaling
         coef = slopes[:-1] / scale
@@ -158,9 +155,9 @@ class Adaptation:
     0.0
     """
 
-    weights: Array
+    weights: FloatArray
     discrepancy: float | None = 0.0
     uniform_discrepancy: float | None = 0.0
     guarantee: Guarantee = field(default_factory=Guarantee)
-    slopes: Array | None = None
+    slopes: FloatArray | None = None
     released: NoisyMoment | NoisyNumber | None = None

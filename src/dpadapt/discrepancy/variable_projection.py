@@ -32,8 +32,6 @@ from dpadapt import _validate as validate
 from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
 from .smooth_norm import SmoothNorm
 
-__all__ = ["Projected", "SingleStageProblem", "ball_least_squares", "variable_projection"]
-
 # How sharp: the smoothing may hide this share of the uniform weights' discrepancy, log(2d) / mu.
 _HIDDEN_SHARE = 1 / 6
 _LEAST_HIDDEN = 1e-6  # of the moments, where uniform weights are all but perfect

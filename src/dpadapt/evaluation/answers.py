@@ -16,15 +16,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from dpadapt._checks import check_private, check_width
 from dpadapt._types import FloatArray
 from dpadapt.features import DateCells, NumberCells, TextCells
+from dpadapt.learning.checks import check_private, check_width
 from dpadapt.privacy import Private, Schema
 from dpadapt.privacy.rows.total import by_rows, taken
 from dpadapt.rare.choice import threshold_places
 from dpadapt.rare.errors import chosen_class
-
-__all__ = ["Asked", "answered", "as_places", "asked", "is_public", "public_baseline"]
 
 
 @dataclass(frozen=True, eq=False)

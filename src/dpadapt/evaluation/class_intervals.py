@@ -17,8 +17,6 @@ from dpadapt._types import FloatArray
 from .class_queries import ByClass
 from .intervals import Chance, Interval, Raw, at_most
 
-__all__ = ["Counted"]
-
 _HALF = (-0.5, 0.5)
 
 

@@ -13,8 +13,6 @@ from dpadapt.privacy import RowMap, RowMean
 
 from .queries import labels_of
 
-__all__ = ["ByClass"]
-
 _CLASS = 0.5  # weight of the count of a class
 _PREDICTED = math.sqrt(0.5)  # weight of the count of a predicted class
 

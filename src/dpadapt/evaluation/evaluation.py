@@ -14,8 +14,6 @@ from dpadapt.privacy.files.guarantees import read_guarantee
 
 from .intervals import Interval
 
-__all__ = ["Evaluation", "Measured"]
-
 _FORMATS = ("dpadapt evaluation 1", "dpadapt evaluation 2")  # the first had no limits
 
 

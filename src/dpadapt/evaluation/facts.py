@@ -15,8 +15,6 @@ from dpadapt._types import FloatArray
 from .answers import Asked
 from .queries import AsAnswered
 
-__all__ = ["LEAST_CHANCE", "PLACES", "Facts", "OnPublic"]
-
 LEAST_CHANCE = 0.01  # a probability below counts as this in a log-loss
 PLACES, _LOGITS = 4096, 12.0  # of the grid of scores: logits from -12 to 12
 _FARTHER = 2.0  # than on public rows: as far apart two models are shown on private ones

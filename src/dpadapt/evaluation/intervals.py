@@ -22,8 +22,6 @@ from dpadapt._types import FloatArray
 
 from .queries import CENTRE, MeanLosses
 
-__all__ = ["Chance", "Interval", "Raw", "at_most", "losses", "rankings", "reliabilities"]
-
 Side = tuple["Interval", ...]  # of the model; or of model, baseline and their difference
 
 

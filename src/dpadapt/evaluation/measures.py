@@ -18,8 +18,6 @@ from .facts import LEAST_CHANCE, PLACES, Facts
 from .intervals import Chance, Raw, losses, rankings, reliabilities
 from .queries import Losses, MeanLosses, Ranking, Reliability
 
-__all__ = ["MEASURES", "Finding", "Measure", "Query", "choose", "source_of", "statistic"]
-
 Query = MeanLosses | ByClass | Ranking | Reliability
 Bins = tuple[tuple[float, ...], ...]
 

@@ -32,8 +32,6 @@ from .intervals import Chance
 from .measures import MEASURES, Query, choose, possible, source_of, statistic
 from .queries import MeanLosses, Ranking
 
-__all__ = ["Limit", "Outlook", "few_or_more", "foreseen", "rehearsed"]
-
 _SPREAD = 2.0  # squares of differences on private rows, beside those on public rows
 _MARGIN = 1.1  # of a limit to a half-width: so that chance alone is seen rarely, not once in twenty
 _ENOUGH = 0.01  # of the range: noise on a difference at which more than few are measured

@@ -16,8 +16,6 @@ from .answers import Asked, answered, asked, is_public, public_baseline
 from .facts import Facts, OnPublic
 from .outlook import Limit, Outlook, few_or_more, foreseen, rehearsed
 
-__all__ = ["Task", "outlook", "outlook_of", "public_facts"]
-
 
 def outlook(
     model: Any,

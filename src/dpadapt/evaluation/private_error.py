@@ -21,8 +21,6 @@ from .intervals import Chance, Interval
 from .measures import MEASURES, Query, source_of, statistic
 from .preparation import Task
 
-__all__ = ["evaluate"]
-
 _SAME = ("The model is the public model: there is nothing to compare.",)
 
 

@@ -23,8 +23,6 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.privacy import PrivacyError, RowMap, RowMean, Statistic
 
-__all__ = ["CENTRE", "AsAnswered", "MeanLosses", "Ranking", "Reliability", "labels_of"]
-
 Losses = Callable[[FloatArray, FloatArray], FloatArray]
 CENTRE = 0.25
 """What losses are measured from: they are small as a rule, and w can be larger than from 0."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["PROBED", "Extractor", "FeatureExtractor", "refuse_mixing"]
+from dpadapt._types import FloatArray
 
-Array = NDArray[np.float64]
 PROBED = 8  # public items on which an extractor must prove that it treats items one by one
 _TOLERANCE = 1e-3  # of the largest feature: far above rounding, far below what a batch norm does
 
@@ -27,14 +25,14 @@ class FeatureExtractor(Protocol):
     def n_features(self) -> int:
         """Numbers that an item becomes."""
 
-    def extract(self, items: Any) -> Array:
+    def extract(self, items: Any) -> FloatArray:
         """Features of shape (n, n_features); NaN for an item that has none."""
 
 
 class Extractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Extractors as scikit-learn transformers."""
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> FloatArray:
         """Features of items in the form of the public ones.
 
         Parameters
@@ -52,7 +50,7 @@ class Extractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
             raise ValueError("X must have the columns of the public items, in the same order.")
         return self.extract(X)
 
-    def extract(self, items: Any) -> Array:
+    def extract(self, items: Any) -> FloatArray:
         raise NotImplementedError
 
     @property
@@ -75,7 +73,7 @@ class Extractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         self._n_features_out = n_features
 
 
-def refuse_mixing(name: str, together: Array, apart: Array) -> None:
+def refuse_mixing(name: str, together: FloatArray, apart: FloatArray) -> None:
     """Refuse an extractor whose answer for an item depends on the other items of a call."""
     finite = np.abs(together[np.isfinite(together)])
     near = _TOLERANCE * float(finite.max(initial=0.0))

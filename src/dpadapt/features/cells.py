@@ -24,8 +24,6 @@ from .dates import DateCells, is_date
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NumberCells", "TextCells", "table_features"]
-
 _MISSING, _NOTHING = "(missing)", ("", "None", "nan", "NaN", "NaT", "<NA>")
 _TRUTH = {"true": 1.0, "false": 0.0}
 _PEEK = 100  # cells that tell most columns from those of true and false

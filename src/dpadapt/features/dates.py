@@ -14,8 +14,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["DateCells", "date_format"]
-
 _ISO = "ISO"  # as in 2020-01-31, with or without a time
 _DAYS: tuple[str, ...] = (
     "%Y/%m/%d",

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-__all__ = [
-    "coded_rows",
-    "may_name_people",
-    "named_like_a_code",
-    "named_like_a_person",
-    "people_column",
-]
-
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _ANYWHERE = {"id", "ids", "uuid", "guid", "key", "code", "pid", "uid", "idcode", "idnr", "idno"}
 _AT_THE_END = {"nr", "no", "num", "number"}  # after another word: NO may be a gas

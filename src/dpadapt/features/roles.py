@@ -14,8 +14,6 @@ from .people import coded_rows, people_column
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Role", "column_roles", "number_ids"]
-
 _ID_NAME = re.compile(
     r"(.*[_\W])?(?i:id|ids|uuid|guid|key|index|rownames?|row_?(number|nr|no))"
     r"|(?i:unnamed:? ?\d*|id[_\W].*)|.*[a-z](Id|ID)"

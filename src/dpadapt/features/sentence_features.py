@@ -8,10 +8,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 
-from ._extractor import PROBED, Array, Extractor, refuse_mixing
-
-__all__ = ["SentenceFeatures"]
+from ._extractor import PROBED, Extractor, refuse_mixing
 
 
 class SentenceFeatures(Extractor):
@@ -75,7 +74,7 @@ class SentenceFeatures(Extractor):
         self._remember(X, together.shape[1])
         return self
 
-    def extract(self, items: Any) -> Array:
+    def extract(self, items: Any) -> FloatArray:
         """Features of texts, in the forms that :meth:`fit` takes; NaN for what is no text."""
         check_is_fitted(self)
         texts = _texts(items)
@@ -87,7 +86,7 @@ class SentenceFeatures(Extractor):
             features[start : start + self.batch_size][read] = found[read]
         return features
 
-    def _encode(self, texts: list[str]) -> Array:
+    def _encode(self, texts: list[str]) -> FloatArray:
         out = self.model.encode(texts)
         found = np.asarray(out.cpu() if hasattr(out, "cpu") else out, dtype=np.float64)
         if found.ndim != 2 or len(found) != len(texts):

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy.core.errors import LET_THROUGH
 
-from ._extractor import PROBED, Array, Extractor, refuse_mixing
-
-__all__ = ["TorchFeatures"]
+from ._extractor import PROBED, Extractor, refuse_mixing
 
 _FILL = 16  # items: shorter batches take kernels that round differently
 
@@ -116,7 +115,7 @@ class TorchFeatures(Extractor):
         self._remember(X, together.shape[1])
         return self
 
-    def extract(self, items: Any) -> Array:
+    def extract(self, items: Any) -> FloatArray:
         """Features of items, in the forms that :meth:`fit` takes; NaN for one that has none."""
         check_is_fitted(self)
         given = self._items(items)
@@ -183,7 +182,7 @@ class TorchFeatures(Extractor):
                 batch[place], read[place] = made, True
         return batch, read
 
-    def _run(self, module: Any, batch: Any) -> Array:
+    def _run(self, module: Any, batch: Any) -> FloatArray:
         torch = _torch()
         with torch.no_grad():
             out = module(batch.to(self.device))

@@ -8,25 +8,22 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt._checks import public_part, public_scaling
-from dpadapt._constraints import Fraction, OneOf, Positive, Table
-from dpadapt._linear import ScoreClassifier
-from dpadapt._public_fits import fit_logistic
-from dpadapt._story import Story
+from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, Problem
+from dpadapt.learning.checks import public_part, public_scaling
+from dpadapt.learning.constraints import Fraction, OneOf, Positive, Table
+from dpadapt.learning.linear import ScoreClassifier
+from dpadapt.learning.public_fits import fit_logistic
+from dpadapt.learning.story import Story
 from dpadapt.privacy import Agents, Guarantee, Private
 
 from .certificate import AgentsCertificate, NotCertified
 from .rules import FEATURES, LinearRule, Rule, class_numbers, feature_count, raw_features
 from .story import rule_story
 from .units import FeatureUnits, unit_scaling
-
-__all__ = ["HybridProblem", "RuleClassifier"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +143,7 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
                 "SubsampleTestReweigh with its default learner takes more."
             )
 
-    def _public(self, X: Any, y: Any, private: Any, agents: Any) -> tuple[Array, Any, Any]:
+    def _public(self, X: Any, y: Any, private: Any, agents: Any) -> tuple[FloatArray, Any, Any]:
         """Public rows and labels, and the classes; no rows at all if X is None."""
         return public_part(self, X, y, private)
 
@@ -204,7 +201,7 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
 
     # what a fitted model says
 
-    def decision_function(self, X: ArrayLike) -> Array:
+    def decision_function(self, X: ArrayLike) -> FloatArray:
         """Scores of the second of two classes, or of each; only who wins, if the rule has none.
 
         Parameters

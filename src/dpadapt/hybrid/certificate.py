@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from dpadapt.privacy.local.replies import Estimate
 
-__all__ = ["AgentsCertificate", "NotCertified"]
-
 
 class NotCertified(UserWarning):
     """No rule was shown to meet the target error; the best one seen was returned."""

@@ -19,8 +19,6 @@ from . import protocol
 from .device_state import AnswerOnce
 from .questions import question_from_dict
 
-__all__ = ["Device"]
-
 
 class Device:
     r"""Answers one question about one row.

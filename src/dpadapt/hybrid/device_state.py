@@ -20,8 +20,6 @@ from typing import Any
 
 from dpadapt.privacy.files.whole_files import draft_of, sync, turn
 
-__all__ = ["AnswerOnce"]
-
 _VERSION = 1
 _LONGEST = 1 << 24  # bytes of a file that is read
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._checks import public_scaling
-from dpadapt._linear import class_labels
+from dpadapt.learning.checks import public_scaling
+from dpadapt.learning.linear import class_labels
 from dpadapt.privacy import Session
 from dpadapt.privacy.local import NotEnoughAgents
 
@@ -17,8 +17,6 @@ from .certificate import AgentsCertificate
 from .tilt.algorithm import Columns, agents_alone, curator_alone, hybrid_tilt, tilt_mechanisms
 from .tilt.plan import AgentShares, agents_required
 from .tilt.trials import FAILURE
-
-__all__ = ["HybridTilt"]
 
 
 class HybridTilt(RuleClassifier):

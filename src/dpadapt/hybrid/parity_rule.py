@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpadapt._types import FloatArray
 
 from .rules import two_labels
-
-__all__ = ["ParityRule"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -53,16 +50,16 @@ class ParityRule:
         if n_columns != len(self.mask):
             raise ValueError(f"the rule is for {len(self.mask)} columns; got {n_columns}.")
 
-    def predict_sign(self, X: Array) -> Array:
+    def predict_sign(self, X: FloatArray) -> FloatArray:
         """1 for odd, -1 for even."""
         chosen = np.asarray(X)[:, np.flatnonzero(self.mask)] > 0.5
         return np.where(np.count_nonzero(chosen, axis=1) % 2 == 1, 1.0, -1.0)
 
-    def predict(self, X: Array) -> Any:
+    def predict(self, X: FloatArray) -> Any:
         """Class labels."""
         return np.asarray(self.classes)[(self.predict_sign(X) > 0).astype(np.int64)]
 
-    def losses(self, X: Array, y: Array) -> Array:
+    def losses(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """1 for a mistake, infinite for a label of no class; labels in -1, 0, 1."""
         return np.where(y == 0, np.inf, 1.0 * (self.predict_sign(X) != y))
 

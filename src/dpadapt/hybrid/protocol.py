@@ -20,15 +20,6 @@ import json
 import math
 from typing import Any
 
-__all__ = [
-    "REFUSALS",
-    "read_question",
-    "read_reply",
-    "write_question",
-    "write_refusal",
-    "write_reply",
-]
-
 VERSION = 1
 LONGEST_QUESTION = 1 << 24  # bytes
 REFUSALS = ("answered before", "epsilon above the cap", "not a question")

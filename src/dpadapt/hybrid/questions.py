@@ -23,17 +23,6 @@ from . import protocol
 from .parity_rule import ParityRule
 from .rules import LinearRule, Rule
 
-__all__ = [
-    "Below",
-    "Loss",
-    "Mistake",
-    "SameSide",
-    "Slope",
-    "Within",
-    "question_from_dict",
-    "rule_from_dict",
-]
-
 Places = NDArray[np.int64]
 AnyQuestion: TypeAlias = "Below | Within | SameSide | Mistake | Loss | Slope"
 

@@ -14,19 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import logsumexp
 
-from dpadapt._linear import places_of
 from dpadapt._types import FloatArray
+from dpadapt.learning.linear import places_of
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.rows import cells
 from dpadapt.privacy.rows.foreign import apply
-
-__all__ = [
-    "FunctionRule",
-    "LinearRule",
-    "Rule",
-    "feature_count",
-    "raw_features",
-]
 
 FEATURES = ("linear", "squares", "quadratic")
 _LARGEST = 1e100  # of a cell or a coefficient: sums of products stay finite

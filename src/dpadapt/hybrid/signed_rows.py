@@ -7,14 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.statistics import Prepared
-
-__all__ = ["SignedRows"]
-
-Array = NDArray[np.float64]
 
 _LONGEST = 1e100  # of a row: squares stay finite
 
@@ -39,7 +35,7 @@ class SignedRows:
     """
 
     width: int
-    features: Callable[[Array], Array] | None = None
+    features: Callable[[FloatArray], FloatArray] | None = None
     classes: int = 2
 
     @property
@@ -49,7 +45,7 @@ class SignedRows:
 
     @cached_property
     def _map(self) -> Prepared:
-        def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+        def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
             signs = None
             if y is not None:
                 signs = np.where(y < 0, 0.0, 2 * y - 1 if self.classes == 2 else y + 1)
@@ -57,6 +53,6 @@ class SignedRows:
 
         return Prepared(Cleaning(_LONGEST, classes=self.classes), prepare, self.width)
 
-    def __call__(self, X: Array, y: Array | None) -> tuple[Array, Array | None]:
+    def __call__(self, X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Map one block; total and row by row."""
         return self._map(X, y)

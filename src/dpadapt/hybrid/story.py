@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dpadapt._story import Fact, Story, class_facts, number, percent, short
-
-__all__ = ["rule_story"]
+from dpadapt.learning.story import Fact, Story, class_facts, number, percent, short
 
 
 def rule_story(estimator: Any, method: str) -> Story:

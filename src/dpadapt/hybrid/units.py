@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from dpadapt._constraints import Table, Vector
-from dpadapt._strategy import Strategy
-
-__all__ = ["FeatureUnits", "unit_scaling"]
-
-Array = NDArray[np.float64]
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Table, Vector
+from dpadapt.learning.strategy import Strategy
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +37,7 @@ class FeatureUnits(Strategy):
         if not (np.asarray(self.scale) > 0).all():
             raise ValueError("scale must be positive.")
 
-    def of(self, width: int) -> tuple[Array, Array]:
+    def of(self, width: int) -> tuple[FloatArray, FloatArray]:
         """Centre and scale of so many features."""
         found = np.asarray(self.centre, dtype=float), np.asarray(self.scale, dtype=float)
         for name, value in zip(("centre", "scale"), found, strict=True):
@@ -49,7 +46,7 @@ class FeatureUnits(Strategy):
         return found
 
 
-def unit_scaling(features: str, n_columns: int, unit: float) -> tuple[Array, Array]:
+def unit_scaling(features: str, n_columns: int, unit: float) -> tuple[FloatArray, FloatArray]:
     """Mean and spread of the features of rows with independent N(0, unit^2) columns.
 
     Examples

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import vstack
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Hidden, Rows, Session
 from dpadapt.privacy.statistics import Gram, Prepared
 
@@ -24,8 +24,6 @@ from .losses import ConvexLoss
 from .pool import Pool
 from .release import Release
 from .shifted_loss import Shifted
-
-Array = NDArray[np.float64]
 
 _NO_RADIUS = 1e150  # rows that a kernel of one's own reads are not shortened
 _MOST = 0.95  # of the public rows have a residual within reach
@@ -58,7 +56,7 @@ class KernelTask:
 
     loss: ConvexLoss
     labels: Mapping[str, Any]
-    targets: Callable[[Array], Array]
+    targets: Callable[[FloatArray], FloatArray]
     outputs: int
     noise: float
     attributes: Mapping[str, Any]
@@ -77,11 +75,11 @@ class CleanKernel:
 
     setup: Setup
 
-    def __call__(self, A: Any, B: Any) -> Array:
+    def __call__(self, A: Any, B: Any) -> FloatArray:
         """Kernel values."""
         return self.setup.values(A, B)
 
-    def diagonal(self, A: Any) -> Array:
+    def diagonal(self, A: Any) -> FloatArray:
         """K(x, x)."""
         return self.setup.diagonal(A)
 
@@ -156,7 +154,9 @@ class Learner:
             outputs=self.task.outputs,
         )
 
-    def solve(self, values: Array, labels: Array, base: Array | None = None) -> Array:
+    def solve(
+        self, values: FloatArray, labels: FloatArray, base: FloatArray | None = None
+    ) -> FloatArray:
         """Weights from features, or coefficients from kernel values, and cleaned labels.
 
         Parameters
@@ -171,7 +171,7 @@ class Learner:
             targets = self._corrected(targets.reshape(len(base), -1), base)
         return self.setup.solve(values, targets, self.loss, self.penalty)
 
-    def _corrected(self, targets: Array, base: Array) -> Array:
+    def _corrected(self, targets: FloatArray, base: FloatArray) -> FloatArray:
         """What is left to learn: a function of the row, its label, and the public model."""
         if self.task.residual:
             return np.asarray((targets - base) / self.reach)  # the loss clamps it to [-1, 1]
@@ -186,7 +186,7 @@ class Learner:
 
     # public rows alone
 
-    def public_targets(self, y: Array) -> Array:
+    def public_targets(self, y: FloatArray) -> FloatArray:
         """Public labels, cleaned as private ones are."""
         labels = Cleaning(1.0, **self.task.labels)(np.zeros((len(y), 1)), y)[1]
         assert labels is not None
@@ -236,7 +236,7 @@ class Learner:
         explicit = self.setup.features is not None
         return explicit and release.by_weights(self.setup.linear, self.task.outputs)
 
-    def _both(self, alpha: Array, points: Any, public: PublicModel) -> dict[str, Any]:
+    def _both(self, alpha: FloatArray, points: Any, public: PublicModel) -> dict[str, Any]:
         """The correction at the pool and the public model, as one."""
         own, setup = public.coefficients, self.setup
         if public.anchors is not None:
@@ -254,7 +254,7 @@ class Learner:
         )
         return session.hide(Rows(features))
 
-    def _from_features(self, table: Array) -> Array:
+    def _from_features(self, table: FloatArray) -> FloatArray:
         features = table[:, :-1]
         base = None if self.public is None else features @ self.public.coefficients
         return self.solve(features, table[:, -1], base)
@@ -267,7 +267,7 @@ class Learner:
             return queries.predictions(session, rows, lambda t: at_pool @ self._from_features(t))
         n, T, public = session.n_rows, points.shape[0], self.public
 
-        def predict(table: Array) -> Array:
+        def predict(table: FloatArray) -> FloatArray:
             own, cross = table[:, :n], table[:, n : n + T]
             base = None if public is None else table[:, n + T : -1] @ public.coefficients
             return np.asarray(cross.T @ self.solve(own, table[:, -1], base))

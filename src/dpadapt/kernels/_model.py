@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt._constraints import Instance, Named, Null, OneOf, Positive, Table
-from dpadapt._linear import class_labels
-from dpadapt._story import Fact, Story, class_facts, number, short
+from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, Problem
+from dpadapt.learning.constraints import Instance, Named, Null, OneOf, Positive, Table
+from dpadapt.learning.linear import class_labels
+from dpadapt.learning.story import Fact, Story, class_facts, number, short
 from dpadapt.privacy import Guarantee, Private, Schema, Session
 
 from ._learner import KernelTask, Learner
@@ -24,8 +24,6 @@ from .features import Fourier, Nystroem
 from .function_kernel import FunctionKernel
 from .kernel import KERNELS
 from .release import GaussianProcess
-
-Array = NDArray[np.float64]
 
 _WEAK_PENALTY = 1e-2  # over R^2, at which a model is hardly shrunk
 _NOT_KERNELS = (
@@ -172,7 +170,7 @@ class KernelModel(PrivateEstimator):
 
     # answers
 
-    def _outputs(self, X: Any) -> Array:
+    def _outputs(self, X: Any) -> FloatArray:
         """Scores, one column an output."""
         check_is_fitted(self, "setup_")
         if self._numeric:
@@ -214,7 +212,7 @@ class KernelModel(PrivateEstimator):
         return 1.0
 
     @abstractmethod
-    def answers_of(self, outputs: Array) -> Any:
+    def answers_of(self, outputs: FloatArray) -> Any:
         """Labels from outputs of the model."""
 
     def _story(self) -> Story:

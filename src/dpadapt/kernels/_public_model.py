@@ -7,16 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpadapt._types import FloatArray
 
 from ._setup import Setup
 from .erm import solve_each
 from .features import NystroemFeatures
 from .losses import ConvexLoss
-
-__all__ = ["PublicModel", "fit_public"]
-
-Array = NDArray[np.float64]
 
 _PENALTIES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)  # over R^2, tried on a hold-out
 _CUT = 0.7  # part of the rows that a candidate is fitted to
@@ -46,14 +43,14 @@ class PublicModel:
     True
     """
 
-    coefficients: Array
+    coefficients: FloatArray
     anchors: Any
-    left: Array
+    left: FloatArray
     penalty: float
 
 
 def fit_public(
-    setup: Setup, loss: ConvexLoss, X: Any, targets: Array, penalty: float | None = None
+    setup: Setup, loss: ConvexLoss, X: Any, targets: FloatArray, penalty: float | None = None
 ) -> PublicModel:
     """Fit public rows, with the penalty that does best on rows held out.
 
@@ -79,11 +76,11 @@ def fit_public(
     if len(features) < _FEW:
         train = test = order
 
-    def fitted(rows: Any, strengths: list[float]) -> list[Array]:
+    def fitted(rows: Any, strengths: list[float]) -> list[FloatArray]:
         each = solve_each(features[rows], targets[rows], loss, strengths, radius)
         return [weights.reshape(len(weights), -1) for weights in each]
 
-    def held_out(weights: Array) -> tuple[float, Array]:
+    def held_out(weights: FloatArray) -> tuple[float, FloatArray]:
         scores, own = features[test] @ weights, targets[test].reshape(len(test), -1)
         losses = loss.value(scores, own)
         left = (scores - own if scores.shape == own.shape else np.zeros(1)).ravel()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpadapt._checks import public_scaling
+from dpadapt._types import FloatArray
+from dpadapt.learning.checks import public_scaling
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
@@ -26,8 +26,6 @@ from .features import (
 from .gram import solve_gram
 from .kernel import RBF, Kernel, KernelForm, Linear, Polynomial, check_positive_definite
 from .losses import ConvexLoss
-
-Array = NDArray[np.float64]
 
 _FAR = 0.99  # quantile of public norms beyond which rows are shrunk, for bounded kernels
 _EXPLICIT = 5000  # features up to which exact ones are made
@@ -67,11 +65,11 @@ class Setup:
         """Public rows, or questions, as kernel and features take them."""
         return X if self.cleaning is None else self.cleaning(X, None)[0]
 
-    def values(self, A: Any, B: Any) -> Array:
+    def values(self, A: Any, B: Any) -> FloatArray:
         """Kernel values of rows as they were given."""
         return self.kernel(self.rows(A), self.rows(B))
 
-    def diagonal(self, A: Any) -> Array:
+    def diagonal(self, A: Any) -> FloatArray:
         """K(x, x) of rows as they were given."""
         return self.kernel.diagonal(self.rows(A))
 
@@ -80,7 +78,9 @@ class Setup:
         width = None if self.features is None else self.features.n_features
         return constants(loss, self.radius, penalty, rows, width=width, columns=columns)
 
-    def solve(self, values: Array, targets: Array, loss: ConvexLoss, penalty: float) -> Array:
+    def solve(
+        self, values: FloatArray, targets: FloatArray, loss: ConvexLoss, penalty: float
+    ) -> FloatArray:
         """Weights from features, or coefficients from kernel values; one column an output."""
         run = solve_gram if self.features is None else solve
         found = run(values, targets, loss, penalty, self.radius)
@@ -113,7 +113,7 @@ def make_setup(form: KernelForm, features: Any, radius: float | None, X: Any, n_
     return setup if chosen == "none" else Setup(cleaning, kernel, _features(chosen, setup, X))
 
 
-def _cleaning(form: KernelForm, radius: float | None, X: Array) -> Cleaning:
+def _cleaning(form: KernelForm, radius: float | None, X: FloatArray) -> Cleaning:
     center, scale = public_scaling(X)
     if radius is None:
         # a bound that few rows come near makes a polynomial flat; but in few dimensions norms

@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 
-from dpadapt._strategy import Strategy
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy.mechanisms import GaussianPath
 from dpadapt.privacy.mechanisms.asked_model import Interactive
 
 from .constants import Constants
-
-__all__ = ["AskedMethod", "NoisePath"]
 
 
 class AskedMethod(Strategy):

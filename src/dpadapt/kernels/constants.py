@@ -26,8 +26,6 @@ from dpadapt import _validate as validate
 
 from .losses import ConvexLoss
 
-__all__ = ["Bounds", "Constants", "constants", "sum_error"]
-
 UNIT = 2.0**-53  # of rounding
 BLOCK = 1024  # rows summed before blocks are
 SLACK = 0.01  # of the sensitivity, for the solver

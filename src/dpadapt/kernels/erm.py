@@ -31,15 +31,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpadapt._types import FloatArray
 
 from .constants import Constants, constants
 from .losses import ConvexLoss, SoftmaxLoss
 from .spaces import Explicit, KernelMatrix, Space, total
-
-__all__ = ["certified_gradient", "solve", "solve_each"]
-
-Array = NDArray[np.float64]
 
 _NEWTON_STEPS = 100
 _CONJUGATE_STEPS = 200
@@ -48,7 +45,7 @@ _FLATTER = 0.1  # of the slope, after a line search: 0.5 zigzags between small k
 _LARGEST_GRAM = 10_000  # rows for which wide features are replaced by their kernel matrix
 
 
-def _line(slope: Callable[[Array], Array], start: Array) -> Array:
+def _line(slope: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
     """Steps along directions of descent to a much smaller slope, by doubling and halving."""
     low, high = np.zeros_like(start), np.full_like(start, np.inf)
     step = np.ones_like(start)
@@ -62,7 +59,9 @@ def _line(slope: Callable[[Array], Array], start: Array) -> Array:
     return step
 
 
-def newton(space: Space, y: Array, loss: ConvexLoss, facts: Constants) -> tuple[Array, bool]:
+def newton(
+    space: Space, y: FloatArray, loss: ConvexLoss, facts: Constants
+) -> tuple[FloatArray, bool]:
     """Newton's steps, first on softer losses; the last iterate, and whether it is proved."""
     w = np.zeros((space.size, loss.columns(y)))
     for softer in loss.softer:
@@ -71,13 +70,13 @@ def newton(space: Space, y: Array, loss: ConvexLoss, facts: Constants) -> tuple[
 
 
 def _newton(
-    space: Space, y: Array, loss: ConvexLoss, facts: Constants, w: Array, target: float
-) -> tuple[Array, bool]:
+    space: Space, y: FloatArray, loss: ConvexLoss, facts: Constants, w: FloatArray, target: float
+) -> tuple[FloatArray, bool]:
     """Newton's steps by preconditioned conjugate gradients, from w to a norm of the gradient.
 
     The preconditioner is an earlier Hessian, made anew when it no longer saves enough work.
     """
-    precondition: Callable[[Array], Array] | None = None
+    precondition: Callable[[FloatArray], FloatArray] | None = None
     work = math.inf
     for _ in range(_NEWTON_STEPS):
         f = space.scores(w)
@@ -92,7 +91,7 @@ def _newton(
         along = total(space.pairing(w, x, xs), loss.joint) * facts.penalty
         length = total(space.pairing(x, x, xs), loss.joint) * facts.penalty
 
-        def slope(t: Array) -> Array:
+        def slope(t: FloatArray) -> FloatArray:
             losses = total(loss.derivative(f + t * xs, y) * xs, loss.joint) / space.rows  # noqa: B023
             return np.asarray(losses + along + t * length)  # noqa: B023
 
@@ -105,15 +104,15 @@ def _newton(
 
 def _conjugate_gradients(
     space: Space,
-    g: Array,
-    bend: Array,
+    g: FloatArray,
+    bend: FloatArray,
     loss: ConvexLoss,
     facts: Constants,
-    precondition: Callable[[Array], Array] | None,
-) -> tuple[Array, Array, int]:
+    precondition: Callable[[FloatArray], FloatArray] | None,
+) -> tuple[FloatArray, FloatArray, int]:
     """Newton direction to a hundredth, its scores, and the number of iterations."""
 
-    def divided(a: Array, b: Array) -> Array:
+    def divided(a: FloatArray, b: FloatArray) -> FloatArray:
         return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
 
     r = -g
@@ -141,8 +140,8 @@ def _conjugate_gradients(
 
 
 def certified_descent(
-    space: Space, y: Array, loss: ConvexLoss, facts: Constants, steps: int, momentum: float
-) -> tuple[Array, bool]:
+    space: Space, y: FloatArray, loss: ConvexLoss, facts: Constants, steps: int, momentum: float
+) -> tuple[FloatArray, bool]:
     """Descent from 0 until every problem is proved; a problem that is proved stands still."""
     w = v = np.zeros((space.size, loss.columns(y)))
     for _ in range(steps):
@@ -155,7 +154,7 @@ def certified_descent(
     return v, False
 
 
-def minimise(space: Space, y: Array, loss: ConvexLoss, facts: Constants) -> Array:
+def minimise(space: Space, y: FloatArray, loss: ConvexLoss, facts: Constants) -> FloatArray:
     """Newton's steps, then, should they not suffice, the descents that must."""
     with np.errstate(all="ignore"):
         w, proved = newton(space, y, loss, facts)
@@ -172,7 +171,7 @@ def minimise(space: Space, y: Array, loss: ConvexLoss, facts: Constants) -> Arra
 
 def problem(
     rows: int, y: Any, loss: ConvexLoss, radius: float, penalty: float, width: int | None
-) -> tuple[Array, Constants]:
+) -> tuple[FloatArray, Constants]:
     """Labels as columns, and the constants of one column."""
     labels = np.asarray(y, dtype=np.float64)
     if labels.shape[:1] != (rows,) or labels.ndim > 2 - isinstance(loss, SoftmaxLoss):
@@ -181,7 +180,7 @@ def problem(
     return labels, constants(loss, radius, penalty, rows, width=width)
 
 
-def solve(features: Any, y: Any, loss: ConvexLoss, penalty: float, radius: float) -> Array:
+def solve(features: Any, y: Any, loss: ConvexLoss, penalty: float, radius: float) -> FloatArray:
     r"""Weights w with a certified gradient: \|grad J(w)\| <= r, for all finite rows and labels.
 
     Parameters
@@ -211,7 +210,7 @@ def solve(features: Any, y: Any, loss: ConvexLoss, penalty: float, radius: float
 
 def solve_each(
     features: Any, y: Any, loss: ConvexLoss, penalties: Sequence[float], radius: float
-) -> list[Array]:
+) -> list[FloatArray]:
     """Return what :func:`solve` does for every penalty; products of the rows are computed once.
 
     Parameters
@@ -236,7 +235,9 @@ def solve_each(
     return found
 
 
-def _from_kernel_matrix(space: Any, y: Array, loss: ConvexLoss, facts: Constants) -> Array | None:
+def _from_kernel_matrix(
+    space: Any, y: FloatArray, loss: ConvexLoss, facts: Constants
+) -> FloatArray | None:
     """Weights by way of n coefficients where there are more features than rows, if proved."""
     if space.size <= space.rows or space.rows > _LARGEST_GRAM:
         return None
@@ -252,7 +253,7 @@ def _from_kernel_matrix(space: Any, y: Array, loss: ConvexLoss, facts: Constants
 
 
 def certified_gradient(
-    features: Any, y: Any, loss: ConvexLoss, penalty: float, radius: float, w: Array
+    features: Any, y: Any, loss: ConvexLoss, penalty: float, radius: float, w: FloatArray
 ) -> float:
     r"""Bound of \|grad J(w)\|, rounding included: the largest of the columns; inf if w is too far.
 

@@ -7,24 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
-from dpadapt._constraints import Count, Table
-from dpadapt._strategy import Strategy
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Count, Table
+from dpadapt.learning.strategy import Strategy
 
 from .kernel import Kernel, check_positive_definite
-
-__all__ = [
-    "Fourier",
-    "FourierFeatures",
-    "LinearFeatures",
-    "Nystroem",
-    "NystroemFeatures",
-    "PolynomialFeatures",
-]
-
-Array = NDArray[np.float64]
 
 _FLOOR = 1e-6  # of the largest eigenvalue: below it landmarks add rounding, not features
 _ROUNDING = 1e-12  # of a squared norm: the tolerance of a solver covers it
@@ -75,7 +64,7 @@ class Nystroem(Strategy):
     _constraints: ClassVar[Table] = {"n_components": [Count()]}
 
 
-def _within(features: Array, squared_bound: float) -> Array:
+def _within(features: FloatArray, squared_bound: float) -> FloatArray:
     """Rows scaled down to the bound of their norm, in place."""
     squares = np.einsum("ij,ij->i", features, features)
     above = squares > squared_bound * (1 + _ROUNDING)
@@ -114,7 +103,7 @@ class LinearFeatures:
         """R^2."""
         return self.radius**2
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Features of every row."""
         return _within(np.array(X, dtype=np.float64), self.squared_bound)
 
@@ -176,7 +165,7 @@ class PolynomialFeatures:
         """R^2."""
         return float((self.gamma * self.radius**2 + self.coef0) ** self.degree)
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Features of every row."""
         rows = math.sqrt(self.gamma) * _within(np.array(X, dtype=np.float64), self.radius**2)
         out = np.empty((len(rows), self.n_features))
@@ -187,7 +176,7 @@ class PolynomialFeatures:
             out[start : start + _CHUNK] = self._monomials(np.ascontiguousarray(part)).T
         return _within(out, self.squared_bound)
 
-    def _monomials(self, v: Array) -> Array:
+    def _monomials(self, v: FloatArray) -> FloatArray:
         """Weighted monomials of degree q of the rows of v, one in a row.
 
         Degree by degree: those that begin with coordinate j are v_j times those of one degree less
@@ -258,7 +247,7 @@ class FourierFeatures:
         """1."""
         return 1.0
 
-    def __call__(self, X: Array) -> Array:
+    def __call__(self, X: FloatArray) -> FloatArray:
         """Features of every row."""
         angles = np.asarray(X, dtype=np.float64) @ self._frequencies  # type: ignore[attr-defined]
         half = self.n_components // 2
@@ -315,11 +304,11 @@ class NystroemFeatures:
         """R^2."""
         return self.kernel.squared_bound
 
-    def __call__(self, X: Any) -> Array:
+    def __call__(self, X: Any) -> FloatArray:
         """Features of every row."""
         features = self.kernel(X, self.landmarks) @ self._map  # type: ignore[attr-defined]
         return _within(features, self.squared_bound)
 
-    def back(self, weights: Array) -> Array:
+    def back(self, weights: FloatArray) -> FloatArray:
         """Coefficients of the landmarks that make the same model as weights of the features."""
         return np.asarray(self._map @ weights)  # type: ignore[attr-defined]

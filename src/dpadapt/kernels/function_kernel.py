@@ -7,16 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpadapt._constraints import Like, Positive, Table
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Like, Positive, Table
 from dpadapt.privacy.core.errors import LET_THROUGH
 
 from .kernel import Kernel, KernelForm, is_sparse, length_of
-
-__all__ = ["FunctionKernel"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,7 @@ class FunctionKernel(KernelForm):
         return _own_values(self.function, A)
 
 
-def _values(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> Array:
+def _values(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> FloatArray:
     """Values of a caller's kernel; where it fails on a pair or is not finite, 0.
 
     Private rows come here one at a time (:mod:`dpadapt.privacy.rows.foreign`).
@@ -85,7 +81,7 @@ def _values(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> Array:
     return values
 
 
-def _dense(values: Any) -> Array:
+def _dense(values: Any) -> FloatArray:
     """A copy: the caller's array is not ours to scale."""
     return np.array(values.toarray() if is_sparse(values) else values, dtype=np.float64)
 
@@ -99,7 +95,7 @@ def _one(kernel: Callable[[Any, Any], Any], a: Any, b: Any) -> float:
         return 0.0
 
 
-def _own_values(kernel: Callable[[Any, Any], Any], A: Any) -> Array:
+def _own_values(kernel: Callable[[Any, Any], Any], A: Any) -> FloatArray:
     if hasattr(kernel, "diagonal"):
         return np.nan_to_num(np.asarray(kernel.diagonal(A), dtype=np.float64))
     ones = (_one(kernel, A[i : i + 1], A[i : i + 1]) for i in range(length_of(A)))

@@ -16,19 +16,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpadapt._types import FloatArray
 
 from .constants import Constants
 from .erm import minimise, problem
 from .losses import ConvexLoss
 from .spaces import KernelMatrix
 
-__all__ = ["certified_gram_gradient", "solve_gram"]
 
-Array = NDArray[np.float64]
-
-
-def solve_gram(matrix: Array, y: Any, loss: ConvexLoss, penalty: float, radius: float) -> Array:
+def solve_gram(
+    matrix: FloatArray, y: Any, loss: ConvexLoss, penalty: float, radius: float
+) -> FloatArray:
     r"""Coefficients a of w = sum_i a_i phi(x_i) with \|grad J(w)\| <= r certified.
 
     Parameters
@@ -59,8 +58,8 @@ def solve_gram(matrix: Array, y: Any, loss: ConvexLoss, penalty: float, radius: 
 
 
 def _problem(
-    matrix: Array, y: Any, loss: ConvexLoss, penalty: float, radius: float
-) -> tuple[Array, Constants]:
+    matrix: FloatArray, y: Any, loss: ConvexLoss, penalty: float, radius: float
+) -> tuple[FloatArray, Constants]:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype != np.float64:
         raise ValueError(
             "the kernel matrix must be square and of float64: single precision amplifies rounding "
@@ -70,7 +69,7 @@ def _problem(
 
 
 def certified_gram_gradient(
-    matrix: Array, y: Any, loss: ConvexLoss, penalty: float, radius: float, a: Array
+    matrix: FloatArray, y: Any, loss: ConvexLoss, penalty: float, radius: float, a: FloatArray
 ) -> float:
     r"""Bound of \|grad J(w)\|, w = sum_i a_i phi(x_i), rounding included; not to be released.
 

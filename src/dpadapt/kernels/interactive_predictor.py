@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt._constraints import Count, Instance, Named, Positive, Table
-from dpadapt._strategy import Strategy
+from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, Problem
+from dpadapt.learning.constraints import Count, Instance, Named, Positive, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Guarantee, Private, Session
 from dpadapt.privacy.mechanisms._digest import public_digest
 from dpadapt.privacy.mechanisms.asked_model import AskedModel
@@ -25,10 +26,6 @@ from ._learner import Learner
 from ._model import KernelModel
 from .asked_methods import NoisePath
 from .pool import Pool, ball_least_squares
-
-__all__ = ["InteractivePredictor"]
-
-Array = NDArray[np.float64]
 
 # parameters that change nothing that is answered
 _FREE = ("estimator", "state", "most_questions", "ledger", "verbose")
@@ -51,7 +48,7 @@ class NumberQuestions:
         rounded = np.round(np.asarray(table, dtype=np.float64) / self.grid) * self.grid + 0.0
         return [row.tobytes() for row in np.ascontiguousarray(rounded)]
 
-    def decode(self, texts: Sequence[bytes]) -> Array:
+    def decode(self, texts: Sequence[bytes]) -> FloatArray:
         """Table of the rows."""
         return np.array([np.frombuffer(text) for text in texts])
 
@@ -273,7 +270,7 @@ class InteractivePredictor(PrivateEstimator):
 
     # answers
 
-    def _outputs(self, X: Any) -> Array:
+    def _outputs(self, X: Any) -> FloatArray:
         check_is_fitted(self, "estimator_")
         model = self.estimator_
         if model._numeric:
@@ -290,7 +287,7 @@ class InteractivePredictor(PrivateEstimator):
         outputs = self._outputs(X)
         return self.estimator_.answers_of(outputs)
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> FloatArray:
         """Scores of a classifier; one column each, or one number for two classes.
 
         Parameters

@@ -20,27 +20,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.metrics import pairwise
 
-from dpadapt._constraints import Count, NonNegative, Null, Positive, Table
-from dpadapt._strategy import Strategy
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Count, NonNegative, Null, Positive, Table
+from dpadapt.learning.strategy import Strategy
 
-__all__ = [
-    "KERNELS",
-    "RBF",
-    "Chi2",
-    "Cosine",
-    "Kernel",
-    "KernelForm",
-    "Laplacian",
-    "Linear",
-    "Polynomial",
-    "check_positive_definite",
-]
-
-Array = NDArray[np.float64]
 _ROUNDING = 1e-12  # of a squared norm: the tolerance of a solver covers it
 
 
@@ -286,7 +272,7 @@ class Kernel:
     form: KernelForm
     squared_bound: float
 
-    def __call__(self, A: Any, B: Any) -> Array:
+    def __call__(self, A: Any, B: Any) -> FloatArray:
         """Values of the rows of A with those of B, of shape (len(A), len(B)), in float64."""
         left, right = _double(A), _double(B)
         if not (length_of(left) and length_of(right)):
@@ -297,21 +283,21 @@ class Kernel:
             values = np.where(known, values, 0.0)
         return self._scaled(values, self._scales(left), self._scales(right))
 
-    def _scaled(self, values: Array, left: Array, right: Array) -> Array:
+    def _scaled(self, values: FloatArray, left: FloatArray, right: FloatArray) -> FloatArray:
         if (left < 1).any():
             values *= left[:, None]
         if (right < 1).any():
             values *= right
         return values
 
-    def diagonal(self, A: Any) -> Array:
+    def diagonal(self, A: Any) -> FloatArray:
         """K(x, x) of every row, at most R^2."""
         return np.minimum(self._raw(A), self.squared_bound)
 
-    def _raw(self, A: Any) -> Array:
+    def _raw(self, A: Any) -> FloatArray:
         return np.maximum(np.asarray(self.form.own_values(A), dtype=np.float64), 0.0)
 
-    def _scales(self, A: Any) -> Array:
+    def _scales(self, A: Any) -> FloatArray:
         """s; 1 where a value exceeds its bound by rounding only."""
         squares = self._raw(A)
         above = squares > self.squared_bound * (1 + _ROUNDING)
@@ -342,13 +328,15 @@ def is_sparse(rows: Any) -> bool:
     return bool(issparse(rows))
 
 
-def _squares(A: Any) -> Array:
+def _squares(A: Any) -> FloatArray:
     if is_sparse(A):
         return np.asarray(A.multiply(A).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", A, A)
 
 
-def check_positive_definite(kernel: Callable[[Any, Any], Any], points: Any) -> tuple[Array, Array]:
+def check_positive_definite(
+    kernel: Callable[[Any, Any], Any], points: Any
+) -> tuple[FloatArray, FloatArray]:
     """Eigenvalues and eigenvectors on PUBLIC points; an error if they show that it is no kernel.
 
     Parameters

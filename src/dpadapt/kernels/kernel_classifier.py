@@ -6,21 +6,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import ClassifierMixin
 
-from dpadapt._constraints import OneOf, Table
-from dpadapt._linear import places_of, probabilities_of
+from dpadapt._types import FloatArray
 from dpadapt.base import Problem
+from dpadapt.learning.constraints import OneOf, Table
+from dpadapt.learning.linear import places_of, probabilities_of
 
 from ._learner import KernelTask
 from ._model import KernelModel
 from .losses import ConvexLoss, HuberisedHinge, Logistic, SoftmaxLoss, one_against_rest
-
-__all__ = ["KernelClassifier"]
-
-Array = NDArray[np.float64]
 
 _NOISE = 0.2  # of a score
 _SHARP = 0.05  # knee that stands for a hinge: an exact one has no solver that is sure to end
@@ -154,7 +150,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         k = len(problem.names)
         told = {"classes_": problem.names}
         loss: ConvexLoss
-        targets: Callable[[Array], Array]
+        targets: Callable[[FloatArray], FloatArray]
         if k == 2:
             loss, targets, outputs = self._loss(), _signs, 1
         elif self.multiclass == "one-vs-rest":
@@ -173,7 +169,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
             return Logistic()
         return HuberisedHinge(_SHARP) if self.loss == "hinge" else HuberisedHinge()
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any) -> FloatArray:
         """Scores: of the second class for two classes, else one for each class.
 
         Parameters
@@ -183,7 +179,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """
         return _scores(self._outputs(X))
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Probabilities of the classes by the logistic model of the scores.
 
         Parameters
@@ -205,16 +201,16 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         """
         return self.answers_of(self._outputs(X))
 
-    def answers_of(self, outputs: Array) -> Any:
+    def answers_of(self, outputs: FloatArray) -> Any:
         """Classes from outputs of the model."""
         return self.classes_[places_of(_scores(outputs))]
 
 
-def _scores(outputs: Array) -> Array:
+def _scores(outputs: FloatArray) -> FloatArray:
     """Outputs as scikit-learn has them: one number for two classes."""
     return outputs[:, 0] if outputs.shape[1] == 1 else outputs
 
 
-def _signs(codes: Array) -> Array:
+def _signs(codes: FloatArray) -> FloatArray:
     """Codes 0 and 1 as -1 and +1; -1, a row of no class, as 0."""
     return np.where(codes < 0, 0.0, 2 * codes - 1)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from dpadapt import _validate as validate
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
-__all__ = ["KernelFacts", "path_error"]
-
 
 @dataclass(frozen=True)
 class KernelFacts:

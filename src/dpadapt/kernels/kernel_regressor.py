@@ -5,19 +5,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from dpadapt._constraints import Null, OneOf, Table, Vector
+from dpadapt._types import FloatArray
 from dpadapt.base import Problem
+from dpadapt.learning.constraints import Null, OneOf, Table, Vector
 
 from ._learner import KernelTask
 from ._model import KernelModel
 from .losses import ConvexLoss, EpsilonInsensitive, Squared
-
-__all__ = ["KernelRegressor"]
-
-Array = NDArray[np.float64]
 
 _NOISE = 0.05  # of a prediction, over half the range of labels
 
@@ -173,7 +169,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         low, high = float(problem.labels.min()), float(problem.labels.max())
         return (low, high) if low < high else (low - 1.0, high + 1.0)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> FloatArray:
         """Predict labels.
 
         Parameters
@@ -188,7 +184,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         low, high = self.label_range_
         return float(high - low) / 2
 
-    def answers_of(self, outputs: Array) -> Array:
+    def answers_of(self, outputs: FloatArray) -> FloatArray:
         """Labels from outputs of the model."""
         low, high = self.label_range_
         return np.asarray((outputs[:, 0] + self.level_ + 1) / 2 * (high - low) + low)

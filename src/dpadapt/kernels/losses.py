@@ -19,22 +19,10 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
 from dpadapt import _validate as validate
-
-__all__ = [
-    "ConvexLoss",
-    "EpsilonInsensitive",
-    "HuberisedHinge",
-    "Logistic",
-    "SoftmaxLoss",
-    "Squared",
-    "one_against_rest",
-]
-
-Array = NDArray[np.float64]
+from dpadapt._types import FloatArray
 
 
 class ConvexLoss(Protocol):
@@ -66,22 +54,22 @@ class ConvexLoss(Protocol):
     def lipschitz(self, radius: float, penalty: float) -> float:
         """L: of the score, wherever a minimiser can be."""
 
-    def columns(self, y: Array) -> int:
+    def columns(self, y: FloatArray) -> int:
         """Number of outputs for labels of shape (n, k)."""
 
-    def value(self, f: Array, y: Array) -> Array:
+    def value(self, f: FloatArray, y: FloatArray) -> FloatArray:
         """Losses, of the shape of f, or one for each row if ``joint``."""
 
-    def derivative(self, f: Array, y: Array) -> Array:
+    def derivative(self, f: FloatArray, y: FloatArray) -> FloatArray:
         """In the scores, of the shape of f."""
 
-    def curvature(self, f: Array, y: Array) -> Array:
+    def curvature(self, f: FloatArray, y: FloatArray) -> FloatArray:
         """What :meth:`curve` and :meth:`diagonal` need, of the shape of f."""
 
-    def curve(self, curvature: Array, direction: Array) -> Array:
+    def curve(self, curvature: FloatArray, direction: FloatArray) -> FloatArray:
         """Second derivative applied to a direction of the scores."""
 
-    def diagonal(self, curvature: Array) -> Array:
+    def diagonal(self, curvature: FloatArray) -> FloatArray:
         """Diagonal of the second derivative."""
 
 
@@ -91,13 +79,13 @@ class _Separable:
     joint: ClassVar[bool] = False
     softer: ClassVar[tuple[ConvexLoss, ...]] = ()
 
-    def columns(self, y: Array) -> int:
+    def columns(self, y: FloatArray) -> int:
         return y.shape[1]
 
-    def curve(self, curvature: Array, direction: Array) -> Array:
+    def curve(self, curvature: FloatArray, direction: FloatArray) -> FloatArray:
         return np.asarray(curvature * direction)
 
-    def diagonal(self, curvature: Array) -> Array:
+    def diagonal(self, curvature: FloatArray) -> FloatArray:
         return curvature
 
 
@@ -127,15 +115,15 @@ class Logistic(_UnitSlope):
     smoothness: ClassVar[float] = 0.25
     at_zero: ClassVar[float] = math.log(2)
 
-    def value(self, f: Array, y: Array) -> Array:
+    def value(self, f: FloatArray, y: FloatArray) -> FloatArray:
         sign = np.sign(y)
         return np.asarray(np.abs(sign) * np.logaddexp(0.0, -sign * f))
 
-    def derivative(self, f: Array, y: Array) -> Array:
+    def derivative(self, f: FloatArray, y: FloatArray) -> FloatArray:
         sign = np.sign(y)
         return np.asarray(-sign * expit(-sign * f))
 
-    def curvature(self, f: Array, y: Array) -> Array:
+    def curvature(self, f: FloatArray, y: FloatArray) -> FloatArray:
         return np.asarray(np.abs(np.sign(y)) * expit(f) * expit(-f))
 
 
@@ -176,16 +164,16 @@ class HuberisedHinge(_UnitSlope):
         """With wider knees."""
         return tuple(replace(self, knee=knee) for knee in _wider(self.knee))
 
-    def value(self, f: Array, y: Array) -> Array:
+    def value(self, f: FloatArray, y: FloatArray) -> FloatArray:
         short = 1 - np.sign(y) * f
         bent = np.clip(short + self.knee, 0.0, 2 * self.knee) ** 2 / (4 * self.knee)
         return np.asarray(np.abs(np.sign(y)) * (bent + np.maximum(short - self.knee, 0.0)))
 
-    def derivative(self, f: Array, y: Array) -> Array:
+    def derivative(self, f: FloatArray, y: FloatArray) -> FloatArray:
         sign = np.sign(y)
         return np.asarray(-sign * np.clip((1 - sign * f) / (2 * self.knee) + 0.5, 0.0, 1.0))
 
-    def curvature(self, f: Array, y: Array) -> Array:
+    def curvature(self, f: FloatArray, y: FloatArray) -> FloatArray:
         sign = np.sign(y)
         return np.asarray(self.smoothness * np.abs(sign) * (np.abs(1 - sign * f) < self.knee))
 
@@ -237,20 +225,20 @@ class EpsilonInsensitive(_UnitSlope):
         """With wider knees."""
         return tuple(replace(self, knee=knee) for knee in _wider(self.knee))
 
-    def _excess(self, f: Array, y: Array) -> tuple[Array, Array]:
+    def _excess(self, f: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         error = f - np.clip(y, -self.bound, self.bound)
         return np.sign(error), np.maximum(np.abs(error) - self.epsilon, 0.0)
 
-    def value(self, f: Array, y: Array) -> Array:
+    def value(self, f: FloatArray, y: FloatArray) -> FloatArray:
         _, excess = self._excess(f, y)
         bent = np.minimum(excess, self.knee)
         return np.asarray(bent**2 / (2 * self.knee) + excess - bent)
 
-    def derivative(self, f: Array, y: Array) -> Array:
+    def derivative(self, f: FloatArray, y: FloatArray) -> FloatArray:
         side, excess = self._excess(f, y)
         return np.asarray(side * np.minimum(excess / self.knee, 1.0))
 
-    def curvature(self, f: Array, y: Array) -> Array:
+    def curvature(self, f: FloatArray, y: FloatArray) -> FloatArray:
         _, excess = self._excess(f, y)
         return np.asarray(self.smoothness * ((excess > 0) & (excess < self.knee)))
 
@@ -298,16 +286,16 @@ class Squared(_Separable):
         """2(RC + Y)."""
         return 2 * self.bound * (radius * math.sqrt(2 / penalty) + 1)
 
-    def _error(self, f: Array, y: Array) -> Array:
+    def _error(self, f: FloatArray, y: FloatArray) -> FloatArray:
         return np.asarray(f - np.clip(y, -self.bound, self.bound))
 
-    def value(self, f: Array, y: Array) -> Array:
+    def value(self, f: FloatArray, y: FloatArray) -> FloatArray:
         return self._error(f, y) ** 2
 
-    def derivative(self, f: Array, y: Array) -> Array:
+    def derivative(self, f: FloatArray, y: FloatArray) -> FloatArray:
         return 2 * self._error(f, y)
 
-    def curvature(self, f: Array, y: Array) -> Array:
+    def curvature(self, f: FloatArray, y: FloatArray) -> FloatArray:
         return np.full_like(f, 2.0)
 
 
@@ -349,33 +337,33 @@ class SoftmaxLoss:
         """sqrt(2)."""
         return math.sqrt(2)
 
-    def columns(self, y: Array) -> int:
+    def columns(self, y: FloatArray) -> int:
         return self.classes
 
-    def _own(self, y: Array) -> Array:
+    def _own(self, y: FloatArray) -> FloatArray:
         return np.asarray((y == np.arange(1, self.classes + 1)).astype(np.float64))
 
-    def value(self, f: Array, y: Array) -> Array:
+    def value(self, f: FloatArray, y: FloatArray) -> FloatArray:
         own = self._own(y)
         return np.asarray(own.sum(axis=1) * logsumexp(f, axis=1) - (own * f).sum(axis=1))
 
-    def derivative(self, f: Array, y: Array) -> Array:
+    def derivative(self, f: FloatArray, y: FloatArray) -> FloatArray:
         own = self._own(y)
         return np.asarray(own.sum(axis=1, keepdims=True) * softmax(f, axis=1) - own)
 
-    def curvature(self, f: Array, y: Array) -> Array:
+    def curvature(self, f: FloatArray, y: FloatArray) -> FloatArray:
         """Probabilities; all 0 in a row of no class."""
         return np.asarray(self._own(y).sum(axis=1, keepdims=True) * softmax(f, axis=1))
 
-    def curve(self, curvature: Array, direction: Array) -> Array:
+    def curve(self, curvature: FloatArray, direction: FloatArray) -> FloatArray:
         mean = (curvature * direction).sum(axis=1, keepdims=True)
         return np.asarray(curvature * (direction - mean))
 
-    def diagonal(self, curvature: Array) -> Array:
+    def diagonal(self, curvature: FloatArray) -> FloatArray:
         return np.asarray(curvature * (1 - curvature))
 
 
-def one_against_rest(y: Array, classes: int) -> Array:
+def one_against_rest(y: FloatArray, classes: int) -> FloatArray:
     """Labels 1, ..., k as k columns of signs; any other label is a row of zeros.
 
     One record may move every column, so the joint sensitivity of the k models is sqrt(k) times

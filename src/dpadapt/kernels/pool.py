@@ -19,17 +19,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.mechanisms.gaussian import NUGGET
-
-__all__ = ["Pool", "ball_least_squares", "double"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,12 +50,12 @@ class Pool:
     array([ 0.8, -0.6])
     """
 
-    gram: Array
+    gram: FloatArray
     nugget: float
-    root: Array
+    root: FloatArray
 
     @classmethod
-    def of(cls, gram: Array, *, nugget: float = NUGGET) -> Pool:
+    def of(cls, gram: FloatArray, *, nugget: float = NUGGET) -> Pool:
         """Pool of the points whose kernel matrix this is.
 
         Parameters
@@ -97,7 +93,7 @@ class Pool:
         return math.sqrt(float(self.gram.diagonal().max()))
 
     @cached_property
-    def spectrum(self) -> tuple[Array, Array]:
+    def spectrum(self) -> tuple[FloatArray, FloatArray]:
         """Eigenvalues of K, rising, negative ones of rounding set to 0; and its eigenvectors."""
         values, vectors = eigh(self.gram)
         return np.maximum(values, 0.0), np.asarray(vectors, dtype=np.float64)
@@ -115,24 +111,24 @@ class Pool:
                 "rescale the pool, or state a larger bound."
             )
 
-    def whiten(self, predictions: Array) -> Array:
+    def whiten(self, predictions: FloatArray) -> FloatArray:
         """Whitened predictions, c = L^{-1} p; refuses anything but float64."""
         return np.asarray(solve_triangular(self.root, double(predictions), lower=True))
 
-    def coefficients(self, whitened: Array) -> Array:
+    def coefficients(self, whitened: FloatArray) -> FloatArray:
         """Coefficients alpha = L^{-T} c of the model that predicts K(z, Z) alpha."""
         return np.asarray(solve_triangular(self.root, whitened, lower=True, trans="T"))
 
-    def norm(self, coefficients: Array) -> float:
+    def norm(self, coefficients: FloatArray) -> float:
         """Norm, in the kernel's space, of the model with these coefficients (of all outputs)."""
         return math.sqrt(max(0.0, float(np.sum(coefficients * (self.gram @ coefficients)))))
 
-    def within_ball(self, coefficients: Array, norm: float) -> Array:
+    def within_ball(self, coefficients: FloatArray, norm: float) -> FloatArray:
         """Coefficients of the nearest model of norm C at most: where w* is known to be."""
         return np.asarray(coefficients * shrink_factors(self.norm(coefficients), norm))
 
 
-def double(predictions: Array) -> Array:
+def double(predictions: FloatArray) -> FloatArray:
     """Refuse predictions in anything but double precision.
 
     Examples
@@ -146,7 +142,7 @@ def double(predictions: Array) -> Array:
     return predictions
 
 
-def _kernel_matrix(gram: Array) -> Array:
+def _kernel_matrix(gram: FloatArray) -> FloatArray:
     gram = np.asarray(gram)
     if gram.dtype != np.float64:
         raise TypeError("the kernel matrix of the pool must be float64: rounding in float32 leaks.")
@@ -159,7 +155,7 @@ def _kernel_matrix(gram: Array) -> Array:
     return (gram + gram.T) / 2
 
 
-def ball_least_squares(pool: Pool, targets: Array, norm: float) -> Array:
+def ball_least_squares(pool: Pool, targets: FloatArray, norm: float) -> FloatArray:
     r"""Coefficients of the model of norm C at most that fits the targets best.
 
     In the eigenvectors of K the minimiser is alpha = (K + l I)^{-1} t, with l = 0 if that lies in

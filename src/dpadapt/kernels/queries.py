@@ -12,29 +12,20 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Hidden, Session
 
 from .constants import Bounds, Constants
 from .pool import Pool, double
-
-__all__ = [
-    "predictions",
-    "weights",
-    "whitened",
-    "whitened_sensitivity",
-]
-
-Array = NDArray[np.float64]
 
 _LABEL = "predictions at the pool"
 _UNIT = float(np.finfo(np.float64).eps)
 
 
 def weights(
-    session: Session, rows: Hidden, solve: Callable[[Array], Array], facts: Constants
+    session: Session, rows: Hidden, solve: Callable[[FloatArray], FloatArray], facts: Constants
 ) -> Hidden:
     r"""Weights w~ of explicit features; they move by at most Delta.
 
@@ -74,7 +65,9 @@ def weights(
     return session.derive(rows, solve, label="weights", sensitivity=facts.sensitivity)
 
 
-def predictions(session: Session, hidden: Hidden, predict: Callable[[Array], Array]) -> Hidden:
+def predictions(
+    session: Session, hidden: Hidden, predict: Callable[[FloatArray], FloatArray]
+) -> Hidden:
     """Predictions of w* at a pool, of shape (T,) or (T, k), hidden and without a claim.
 
     Parameters

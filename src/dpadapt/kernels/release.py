@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpadapt._constraints import Count, OneOf, Table
-from dpadapt._strategy import Strategy
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Count, OneOf, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian
@@ -24,10 +24,6 @@ from .constants import Bounds, Constants
 from .kernel_facts import KernelFacts, path_error
 from .pool import Pool
 from .shrinkage import shrunk
-
-__all__ = ["GaussianProcess", "Release", "released"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +73,7 @@ class Release(Strategy):
     @abstractmethod
     def coefficients(
         self, session: Session, predictions: Hidden, pool: Pool, facts: Constants
-    ) -> Array:
+    ) -> FloatArray:
         """Release a model by its hidden predictions at a pool; coefficients of the pool's points.
 
         Parameters
@@ -90,7 +86,9 @@ class Release(Strategy):
         facts : Constants
         """
 
-    def weights(self, session: Session, weights: Hidden, facts: Constants, public: Array) -> Array:
+    def weights(
+        self, session: Session, weights: Hidden, facts: Constants, public: FloatArray
+    ) -> FloatArray:
         """Release weights of explicit features.
 
         Parameters
@@ -180,11 +178,13 @@ class GaussianProcess(Release):
 
     def coefficients(
         self, session: Session, predictions: Hidden, pool: Pool, facts: Constants
-    ) -> Array:
+    ) -> FloatArray:
         """Noise on whitened predictions."""
         return released(session, predictions, pool, Bounds.joint(facts), shrink=self.from_public)
 
-    def weights(self, session: Session, weights: Hidden, facts: Constants, public: Array) -> Array:
+    def weights(
+        self, session: Session, weights: Hidden, facts: Constants, public: FloatArray
+    ) -> FloatArray:
         """Noise in all directions alike."""
         grant = session.plan(weights=Gaussian.of(weights)).weights
         noisy = np.asarray(session.release(grant, weights))
@@ -193,7 +193,7 @@ class GaussianProcess(Release):
 
 def released(
     session: Session, predictions: Hidden, pool: Pool, bounds: Bounds, *, shrink: bool = False
-) -> Array:
+) -> FloatArray:
     """Coefficients of the model that hidden predictions belong to, with noise; in the ball of C.
 
     Parameters

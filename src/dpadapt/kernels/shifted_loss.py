@@ -13,14 +13,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
+from dpadapt._types import FloatArray
 
 from .losses import ConvexLoss
-
-__all__ = ["Shifted"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -65,30 +60,30 @@ class Shifted:
         """As the loss."""
         return self.loss.lipschitz(radius, penalty)
 
-    def columns(self, y: Array) -> int:
+    def columns(self, y: FloatArray) -> int:
         """Outputs."""
         return self.outputs
 
-    def value(self, f: Array, y: Array) -> Array:
+    def value(self, f: FloatArray, y: FloatArray) -> FloatArray:
         """Losses of the sum of both scores."""
         return self.loss.value(*self._apart(f, y))
 
-    def derivative(self, f: Array, y: Array) -> Array:
+    def derivative(self, f: FloatArray, y: FloatArray) -> FloatArray:
         """In the scores."""
         return self.loss.derivative(*self._apart(f, y))
 
-    def curvature(self, f: Array, y: Array) -> Array:
+    def curvature(self, f: FloatArray, y: FloatArray) -> FloatArray:
         """As the loss."""
         return self.loss.curvature(*self._apart(f, y))
 
-    def curve(self, curvature: Array, direction: Array) -> Array:
+    def curve(self, curvature: FloatArray, direction: FloatArray) -> FloatArray:
         """As the loss."""
         return self.loss.curve(curvature, direction)
 
-    def diagonal(self, curvature: Array) -> Array:
+    def diagonal(self, curvature: FloatArray) -> FloatArray:
         """As the loss."""
         return self.loss.diagonal(curvature)
 
-    def _apart(self, f: Array, y: Array) -> tuple[Array, Array]:
+    def _apart(self, f: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Scores of both models together, and the labels alone."""
         return f + y[:, -self.outputs :], y[:, : -self.outputs]

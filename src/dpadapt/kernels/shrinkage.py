@@ -13,16 +13,13 @@ Noise, rows and rule are public: the result is a function of what was released.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["shrunk"]
-
-Array = NDArray[np.float64]
+from dpadapt._types import FloatArray
 
 _ROWS = 500  # public rows that the directions are taken from
 
 
-def shrunk(noisy: Array, noise: float, features: Array) -> Array:
+def shrunk(noisy: FloatArray, noise: float, features: FloatArray) -> FloatArray:
     """Shrink released coordinates to what is more than their noise.
 
     Parameters
@@ -51,7 +48,7 @@ def shrunk(noisy: Array, noise: float, features: Array) -> Array:
     return np.asarray(directions.T @ kept + (_part(rest, noise, numbers) if numbers else 0.0))
 
 
-def _blocks(along: Array) -> list[Array]:
+def _blocks(along: FloatArray) -> list[FloatArray]:
     """One direction, one, two, four, ..."""
     ends = [1]
     while ends[-1] < len(along):
@@ -59,7 +56,7 @@ def _blocks(along: Array) -> list[Array]:
     return [block for block in np.split(along, ends) if len(block)]
 
 
-def _part(block: Array, noise: float, numbers: int | None = None) -> Array:
+def _part(block: FloatArray, noise: float, numbers: int | None = None) -> FloatArray:
     """The part of a block that is more than noise."""
     size = block.size if numbers is None else numbers
     energy = float(np.sum(block**2))

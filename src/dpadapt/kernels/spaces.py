@@ -14,14 +14,11 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from dpadapt._types import FloatArray
+
 from .constants import BLOCK, UNIT, Constants, summing
-
-__all__ = ["Explicit", "KernelMatrix", "Space", "total"]
-
-Array = NDArray[np.float64]
 
 _WIDEST_FACTOR = 4000  # columns for which a Hessian is factorised
 
@@ -32,23 +29,25 @@ class Space(Protocol):
     rows: int
     size: int
 
-    def scores(self, c: Array) -> Array:
+    def scores(self, c: FloatArray) -> FloatArray:
         """Of the rows, for coefficients c."""
 
-    def lift(self, r: Array) -> Array:
+    def lift(self, r: FloatArray) -> FloatArray:
         """Coefficients of sum_i r_i phi_i."""
 
-    def pairing(self, c: Array, d: Array, scores: Array) -> Array:
+    def pairing(self, c: FloatArray, d: FloatArray, scores: FloatArray) -> FloatArray:
         """Terms whose sum is the inner product of c with d, whose scores are given."""
 
-    def proved(self, c: Array, g: Array, joint: bool, facts: Constants) -> Array:
+    def proved(self, c: FloatArray, g: FloatArray, joint: bool, facts: Constants) -> FloatArray:
         """Bound of the norm of the gradient g at c, less the rounding; inf if c is too far."""
 
-    def preconditioner(self, weights: Array, penalty: float) -> Callable[[Array], Array] | None:
+    def preconditioner(
+        self, weights: FloatArray, penalty: float
+    ) -> Callable[[FloatArray], FloatArray] | None:
         """Approximate inverse of the Hessian with these weights of rows."""
 
 
-def total(terms: Array, joint: bool) -> Array:
+def total(terms: FloatArray, joint: bool) -> FloatArray:
     """Sum of each column, or of all: one number for each problem, ready to broadcast.
 
     Examples
@@ -71,25 +70,27 @@ class Explicit:
     def __init__(self, features: Any) -> None:
         self.features = features.astype(np.float64, copy=False)
         self.rows, self.size = features.shape
-        self._products: tuple[Array, list[Array]] | None = None  # of the last weights
+        self._products: tuple[FloatArray, list[FloatArray]] | None = None  # of the last weights
 
-    def scores(self, c: Array) -> Array:
+    def scores(self, c: FloatArray) -> FloatArray:
         return np.asarray(self.features @ c)
 
-    def lift(self, r: Array) -> Array:
+    def lift(self, r: FloatArray) -> FloatArray:
         out = np.zeros((self.size, r.shape[1]))
         for start in range(0, self.rows, BLOCK):
             out += self.features[start : start + BLOCK].T @ r[start : start + BLOCK]
         return out
 
-    def pairing(self, c: Array, d: Array, scores: Array) -> Array:
+    def pairing(self, c: FloatArray, d: FloatArray, scores: FloatArray) -> FloatArray:
         return np.asarray(c * d)
 
-    def proved(self, c: Array, g: Array, joint: bool, facts: Constants) -> Array:
+    def proved(self, c: FloatArray, g: FloatArray, joint: bool, facts: Constants) -> FloatArray:
         near = np.sqrt(total(c * c, joint)) <= 2 * facts.norm_bound
         return np.where(near, np.sqrt(total(g * g, joint)), np.inf)
 
-    def preconditioner(self, weights: Array, penalty: float) -> Callable[[Array], Array] | None:
+    def preconditioner(
+        self, weights: FloatArray, penalty: float
+    ) -> Callable[[FloatArray], FloatArray] | None:
         if self.size > min(_WIDEST_FACTOR, self.rows) or not isinstance(self.features, np.ndarray):
             return None
         if self._products is None or not np.array_equal(self._products[0], weights):
@@ -102,13 +103,13 @@ class Explicit:
         except np.linalg.LinAlgError:
             return None
 
-        def apply(c: Array) -> Array:
+        def apply(c: FloatArray) -> FloatArray:
             columns = [cho_solve(f, c[:, j], check_finite=False) for j, f in enumerate(factors)]
             return np.column_stack(columns)
 
         return apply
 
-    def _weighted(self, weights: Array) -> Array:
+    def _weighted(self, weights: FloatArray) -> FloatArray:
         """F^T diag(weights) F / n."""
         out = np.zeros((self.size, self.size))
         active = np.flatnonzero(weights)
@@ -133,26 +134,26 @@ class KernelMatrix:
     array([2., 1.])
     """
 
-    def __init__(self, matrix: Array) -> None:
+    def __init__(self, matrix: FloatArray) -> None:
         self.matrix = matrix
         self.rows = self.size = len(matrix)
 
-    def scores(self, c: Array) -> Array:
+    def scores(self, c: FloatArray) -> FloatArray:
         """K c, summed in blocks."""
         out = np.zeros(c.shape)
         for start in range(0, self.rows, BLOCK):
             out += self.matrix[start : start + BLOCK].T @ c[start : start + BLOCK]
         return out
 
-    def lift(self, r: Array) -> Array:
+    def lift(self, r: FloatArray) -> FloatArray:
         """Coefficients are multiples of the rows already."""
         return r
 
-    def pairing(self, c: Array, d: Array, scores: Array) -> Array:
+    def pairing(self, c: FloatArray, d: FloatArray, scores: FloatArray) -> FloatArray:
         """c^T K d, from K d."""
         return np.asarray(c * scores)
 
-    def proved(self, c: Array, g: Array, joint: bool, facts: Constants) -> Array:
+    def proved(self, c: FloatArray, g: FloatArray, joint: bool, facts: Constants) -> FloatArray:
         """Bound of the norm of sum_i g_i phi(x_i), if the coefficients c are in their bounds."""
         lengths = np.abs(c) if not joint else np.sqrt((c * c).sum(axis=1, keepdims=True))
         near = lengths.sum(axis=0, keepdims=True) <= 2 * facts.lipschitz / facts.penalty
@@ -164,6 +165,8 @@ class KernelMatrix:
         off = hidden * total(np.abs(g).sum(axis=0, keepdims=True) ** 2, joint)
         return np.where(near, np.minimum(loose, np.sqrt(square + off)), np.inf)
 
-    def preconditioner(self, weights: Array, penalty: float) -> Callable[[Array], Array] | None:
+    def preconditioner(
+        self, weights: FloatArray, penalty: float
+    ) -> Callable[[FloatArray], FloatArray] | None:
         """None: the inner product of the kernel is preconditioning enough."""
         return None

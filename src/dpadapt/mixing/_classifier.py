@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpadapt._checks import public_part
-from dpadapt._constraints import (
+from dpadapt.base import PrivateEstimator
+from dpadapt.learning.checks import public_part
+from dpadapt.learning.constraints import (
     Count,
     Flag,
     Instance,
@@ -22,11 +23,10 @@ from dpadapt._constraints import (
     Table,
     check_value,
 )
-from dpadapt._linear import LinearClassifier
-from dpadapt._progress import row_progress
-from dpadapt._story import Story
-from dpadapt._strategy import Strategy
-from dpadapt.base import PrivateEstimator
+from dpadapt.learning.linear import LinearClassifier
+from dpadapt.learning.progress import row_progress
+from dpadapt.learning.story import Story
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Guarantee, Private, RowSum, Session
 from dpadapt.privacy.accounting.events import Relation
 from dpadapt.privacy.mechanisms import Gaussian
@@ -39,8 +39,6 @@ from .noisy_gradients import gradient_mechanisms, open_gradients
 from .queries import Correct
 from .softmax import Array
 from .steps import Steps
-
-__all__ = ["UnitClassifier"]
 
 _SCORE_SHARE = 0.3  # mu of the score of a candidate over mu of all its steps
 _MOST_NUMBERS = 1 << 28  # in a kept trajectory: two gigabytes

@@ -6,8 +6,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from dpadapt._constraints import Named, NonNegative, Null, Table
-from dpadapt._strategy import Strategy, strategy_of
+from dpadapt.learning.constraints import Named, NonNegative, Null, Table
+from dpadapt.learning.strategy import Strategy, strategy_of
 from dpadapt.privacy import RowMap
 
 from .features import PublicSample, UnitRows
@@ -15,8 +15,6 @@ from .iterates import Iterates
 from .noisy_gradients import NoisyGradients
 from .public_phase import penalised
 from .softmax import Array
-
-__all__ = ["Origin", "Run", "Solver"]
 
 Origin = Literal["public", "zero", "given"]
 """Where training starts: at the model of the public rows, at zero, at weights that were given."""

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt._story import RADII, Fact, Story, class_facts, number
-
-__all__ = ["direction_story"]
+from dpadapt.learning.story import RADII, Fact, Story, class_facts, number
 
 _STARTS = {
     "public": "the model of the public rows (zero if there are none)",

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dpadapt._constraints import Named, Table
-from dpadapt._strategy import Strategy
+from dpadapt.learning.constraints import Named, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy.accounting.events import Relation
 
 from ._classifier import UnitClassifier
 from ._solver import Solver
 from .known_noise import KnownNoise
-
-__all__ = ["AdaMixClassifier"]
 
 _SOLVERS: Mapping[str, type | str] = {
     "known-noise": KnownNoise,

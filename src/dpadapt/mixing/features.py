@@ -8,12 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt._checks import public_scaling
+from dpadapt.learning.checks import public_scaling
 from dpadapt.privacy.statistics import Directions
 
 from .softmax import Array, Rows
-
-__all__ = ["PublicSample", "UnitRows"]
 
 _DROWNING = 1000.0  # largest over median deviation of columns: they have units of their own
 _BIAS = 0.3  # costs b^2 / (1 + b^2) = 8% of the squared norm; 0.1 to 0.5 are alike

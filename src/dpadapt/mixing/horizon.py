@@ -19,19 +19,6 @@ from .features import PublicSample
 from .public_phase import penalised
 from .softmax import Array
 
-__all__ = [
-    "CLIP",
-    "MOST_STEPS",
-    "STEP",
-    "STEPS",
-    "Horizon",
-    "affordable_noise",
-    "margins_of",
-    "plan_horizon",
-    "unseen_margins",
-    "unseen_scores",
-]
-
 STEPS = 100  # at least; T costs no privacy, and more are taken where a step would be too long
 CLIP = 0.5  # 0.3 biases at large epsilon, 1 costs noise at small ones
 _CAUTION = 16.0  # signal over noise at which a logit may carry noise of one nat; 8 to 32 are alike

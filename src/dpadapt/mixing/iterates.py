@@ -10,8 +10,6 @@ import numpy as np
 
 from .softmax import Array
 
-__all__ = ["Iterates"]
-
 
 @dataclass
 class Iterates:

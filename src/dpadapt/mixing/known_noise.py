@@ -16,15 +16,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpadapt._constraints import Flag, Positive, Table
+from dpadapt.learning.constraints import Flag, Positive, Table
 
 from . import horizon
 from ._solver import Run, Solver
 from .public_phase import class_energy
 from .softmax import Array, gradient
 from .steps import StableSteps
-
-__all__ = ["KnownNoise"]
 
 
 @dataclass(frozen=True)

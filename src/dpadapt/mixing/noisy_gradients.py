@@ -15,8 +15,6 @@ from dpadapt.privacy.mechanisms import Gaussian
 from .queries import ClippedGradients, RowCount
 from .softmax import Array
 
-__all__ = ["NAME", "NoisyGradients", "gradient_mechanisms", "open_gradients"]
-
 _COUNT_SHARE = 0.1  # mu of a noisy count over mu of all steps: half a percent more noise
 NAME = "clipped gradients"
 # of an individual filter: the mechanism, and what asks it

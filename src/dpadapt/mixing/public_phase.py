@@ -10,8 +10,6 @@ from scipy.optimize import minimize
 from .features import PublicSample
 from .softmax import Array, gradient, loss
 
-__all__ = ["class_energy", "penalised", "with_unseen"]
-
 _ITERATIONS = 150
 _LONE_ENERGY = 0.05  # between-class energy where every class has one public row
 _LEAST_ENERGY = 0.01

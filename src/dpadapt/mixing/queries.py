@@ -19,17 +19,6 @@ from dpadapt.privacy import RowMap, RowMean
 
 from .softmax import Array, Rows, lengths, numerators
 
-__all__ = [
-    "PIECE",
-    "ClippedGradients",
-    "Correct",
-    "GradientSum",
-    "RowCount",
-    "chunks",
-    "known_codes",
-    "rounding_of_pieces",
-]
-
 PIECE = 128  # float32 rows that are multiplied at once
 _HUGE = 1e30  # no score of a row of norm 1 overflows in float32
 _CHUNK = 1 << 18  # numbers of rows at once, about

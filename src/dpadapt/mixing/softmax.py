@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["gradient", "gradient_norms", "loss", "numerators", "residuals"]
-
 Array = npt.NDArray[np.float64]
 Rows = npt.NDArray[Any]  # float32 or float64; what comes back has the same type
 Codes = npt.NDArray[Any]  # whole numbers, in any type

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpadapt._constraints import Between, Count, Null, Table
-from dpadapt._strategy import Strategy
+from dpadapt.learning.constraints import Between, Count, Null, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
 from dpadapt.privacy.accounting.calibration import gaussian_mu
-
-__all__ = ["FILTER", "StableSteps", "Steps", "row_mu"]
 
 FILTER = [Between(1, math.inf, right=False), Null()]
 

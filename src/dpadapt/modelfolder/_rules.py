@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Only", "Rule"]
-
 Rule = Callable[[Any, Any], bool]
 """Whether an object may have this value for an attribute."""
 

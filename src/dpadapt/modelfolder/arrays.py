@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from .errors import ModelFolderError
 
-__all__ = ["ArrayBytes", "ArrayFeed", "dtype_text", "most_bytes", "parse_dtype", "parse_shape"]
-
 _ONE = r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]c(8|16)|\|S[1-9]\d{0,5}|[<>]U[1-9]\d{0,5}"
 _PLAIN = re.compile(rf"{_ONE}|[<>][mM]8\[\d{{0,4}}[A-Za-z]{{1,2}}\]")
 _MOST_DIMENSIONS, _LONGEST = 32, 2**48

@@ -1,7 +1,5 @@
 """The errors of model folders."""
 
-__all__ = ["ModelExistsError", "ModelFolderError", "ModelWriteError"]
-
 
 class ModelFolderError(ValueError):
     """A model folder cannot be written, or is not what it says."""

@@ -16,8 +16,6 @@ from typing import Any
 
 from .errors import ModelFolderError, ModelWriteError
 
-__all__ = ["AGAIN", "new_folder", "parse_json", "put_in_place", "read_file", "write_file"]
-
 AGAIN = "Copy the whole model folder again from where it was made, or fit anew."
 """What to do about a damaged folder."""
 

@@ -12,8 +12,6 @@ from ._rules import Only, vocabulary
 from .errors import ModelFolderError
 from .states import EVERY, STATES
 
-__all__ = ["check_version", "fill"]
-
 _VERSION = re.compile(r"\d{1,4}(\.\w{1,12}){0,5}", re.ASCII)
 
 

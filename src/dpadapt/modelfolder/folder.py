@@ -28,8 +28,6 @@ from .writing import encode
 if TYPE_CHECKING:
     from dpadapt.report import ReportContext
 
-__all__ = ["Destination", "check_destination", "load_model", "open_destination", "save_model"]
-
 _MODEL, _ARRAYS, _REPORT, _GUARANTEE = "model.json", "arrays.bin", "report.html", "guarantee.json"
 _MEGABYTE = 2**20
 _MOST = {_MODEL: 64 * _MEGABYTE, _ARRAYS: 2**33, _REPORT: 64 * _MEGABYTE, _GUARANTEE: MOST_BYTES}

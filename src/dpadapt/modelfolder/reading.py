@@ -20,8 +20,6 @@ from .states import STATES
 from .types import ESTIMATORS, Names
 from .writing import DEEPEST, NUMBER_TYPES, SPARSE
 
-__all__ = ["decode"]
-
 _VERSION = "_sklearn_version"
 _CELLS = (type(None), bool, int, float, str, np.generic)
 

@@ -16,8 +16,6 @@ from .sealing import sealed_facts
 if TYPE_CHECKING:
     from dpadapt.report import ReportContext
 
-__all__ = ["MOST_BYTES", "SEALED", "Record", "read_record"]
-
 MOST_BYTES = 2**24
 """Of a ``guarantee.json``, in which the record stands."""
 

@@ -16,8 +16,6 @@ from dpadapt.privacy.files.guarantees import read_guarantee
 from .errors import ModelFolderError
 from .files import AGAIN, parse_json
 
-__all__ = ["check_digest", "check_length", "seal", "sealed_facts", "sealed_names", "unseal"]
-
 _FILES, _DIGEST, _RECORD = "files", "digest", "record"
 _BLANK = "0" * 64  # stands for the digest of the file itself while that is computed
 _HEX = re.compile("[0-9a-f]{64}")

@@ -60,8 +60,6 @@ from ._rules import (
     vocabulary,
 )
 
-__all__ = ["EVERY", "STATES"]
-
 _COLUMNS, _MAYBE_COLUMNS = array("n_features_in_"), or_none(array("n_features_in_"))
 _VECTOR, _TABLE, _OF_COLUMNS = array(None), array(None, None), array(None, "n_features_in_")
 

@@ -17,8 +17,6 @@ from scipy import special
 from .errors import ModelFolderError
 from .states import STATES
 
-__all__ = ["ESTIMATORS", "PARTS", "Names"]
-
 
 def _under(module: str, names: str) -> frozenset[str]:
     return frozenset(f"{module}.{name}" for name in names.split())

@@ -22,8 +22,6 @@ from .arrays import ArrayBytes, dtype_text
 from .errors import ModelFolderError
 from .types import Names
 
-__all__ = ["DEEPEST", "NUMBER_TYPES", "SPARSE", "encode"]
-
 DEEPEST = 60
 """Nesting of a tree, at most."""
 

@@ -17,8 +17,6 @@ from .result import Preview
 from .tally import Tally
 from .trust import trust_in_words
 
-__all__ = ["preview"]
-
 _MOST_PUBLIC = 3000  # rows of a rehearsal: more would take long and change little
 _ROUNDS = 3  # of each sub-population, with other test rows and other noise
 _MEASURES = {True: "error rate", False: "mean squared error"}

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpadapt.report.figures import BLUE, GREY, ORANGE, blank, set_title
+from dpadapt.learning.figures import BLUE, GREY, ORANGE, blank, set_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["preview_figure"]
 
 
 def preview_figure(view: Any) -> Figure:

@@ -11,8 +11,6 @@ from sklearn.cluster import KMeans
 
 from dpadapt.auto.folds import group_folds
 
-__all__ = ["Part", "sub_populations"]
-
 _CLUSTERS = _BLOCKS = 3
 _LEAST = 40  # rows of a part, and of what is left
 _NAMED = 3  # values that the name of a part lists

@@ -36,8 +36,6 @@ from dpadapt.privacy.accounting.events import GaussianEvent
 from .parts import Part
 from .tally import Tally
 
-__all__ = ["Rehearsal", "Stage", "same_noise_epsilon", "with_facts"]
-
 _TEST = 0.3  # of the rows of a part
 _MOST_MU = 25.0  # beyond it noise no longer matters
 _YARDSTICKS = ("linear", "trees")  # models without privacy

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Line", "Preview", "Target", "mean_of", "seen_gap"]
-
 _BAND = (0.1, 0.9)
 _NO_GAP = 0.02  # of the public error: less is no gap that a rehearsal could see
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Tally"]
-
 _HARDLY = 1 / 3  # of its rows: a class that is predicted less often is hardly ever predicted
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from .rehearsal import Rehearsal
 from .result import mean_of, seen_gap
 
-__all__ = ["trust_in_words"]
-
 _NO_GAP, _WIDE = 0.02, 0.5
 _LEAST_PARTS = 2
 _MEASURED = {  # benchmarks/bench_preview.py, docs/preview.md

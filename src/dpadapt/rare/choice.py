@@ -10,8 +10,6 @@ import numpy as np
 from .errors import chosen_class
 from .weights import weights_of_classes
 
-__all__ = ["predict_classes", "threshold_places"]
-
 
 def predict_classes(
     model: Any,

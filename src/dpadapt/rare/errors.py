@@ -19,16 +19,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "THRESHOLDS",
-    "ClassErrors",
-    "Line",
-    "chosen_class",
-    "class_errors",
-    "keep_class_errors",
-    "told_of_rare_classes",
-]
-
 THRESHOLDS = (0.3, 0.2, 0.1, 0.05, 0.02)
 """Probabilities from which on a class is predicted, in tables of what that would cost."""
 

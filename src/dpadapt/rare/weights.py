@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-
-__all__ = ["weights_of_classes"]
+from dpadapt._types import FloatArray
 
 _HALF = 0.5  # rows of a class that has none
 
 
-def weights_of_classes(given: Any, codes: Any, names: Any) -> Array:
+def weights_of_classes(given: Any, codes: Any, names: Any) -> FloatArray:
     """One weight above 0 for each class.
 
     A threshold on released scores reads no private row, so that weights cost nothing, whatever

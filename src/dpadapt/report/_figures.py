@@ -9,21 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from .figures import BLUE, GREY, INK, ORANGE, blank, plain, set_title
+from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE, blank, plain, set_title
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-__all__ = [
-    "class_norms_figure",
-    "coefficients_figure",
-    "detection_figure",
-    "epsilon_figure",
-    "errors_figure",
-    "heat_map_figure",
-    "weights_figure",
-]
 
 _MOST_NUMBERS = 80  # cells of a heat map that are written out
 _MOST_LETTERS = 40  # of names side by side

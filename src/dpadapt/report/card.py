@@ -9,8 +9,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-__all__ = ["QUESTIONS", "Card", "Question", "blank_card"]
-
 
 @dataclass(frozen=True)
 class Question:

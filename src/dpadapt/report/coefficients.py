@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .wording import one_line
+from dpadapt.learning.figures import one_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-__all__ = ["Shown", "show_coefficients"]
 
 _DRAWN = 20  # bars, or rows and columns of a heat map, at most
 _LISTED = 50  # with more, a table has only the largest _DRAWN

@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
 from dpadapt.privacy.accounting.events import Event
 
-__all__ = ["detection_limit", "epsilon_curve"]
-
 _POINTS, _SLOW_POINTS = 120, 16  # with a closed form, and where each point is a computation
 _LARGEST = 50.0  # an epsilon beyond which a test's odds change by e^50: no limit worth drawing
 

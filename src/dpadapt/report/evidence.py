@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from .page import ReportContext
 
-__all__ = ["audited", "check_evidence", "together"]
-
 
 def check_evidence(context: ReportContext, estimator: Any, guarantee: Guarantee) -> None:
     """Refuse an evaluation or an audit of something else: it must not speak for this model.

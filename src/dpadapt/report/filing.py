@@ -21,18 +21,6 @@ from .sections import outcome, story
 if TYPE_CHECKING:
     from .page import ReportContext
 
-__all__ = [
-    "cautions",
-    "columns_used",
-    "filing",
-    "filled",
-    "heading",
-    "measured_rows",
-    "odds_sentence",
-    "schema_digest",
-    "unprotected",
-]
-
 
 def odds_sentence(guarantee: Guarantee) -> str:
     """What the guarantee means for one of the people, in odds.

@@ -9,8 +9,6 @@ from .card import Card
 from .filing import cautions, filled, heading, measured_rows
 from .wording import BLANK, CLASSES
 
-__all__ = ["as_markdown"]
-
 _SIGNS = str.maketrans({each: f"\\{each}" for each in "\\`*_{}[]<>#|"})
 
 

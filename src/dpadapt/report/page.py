@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpadapt._story import RADII, Story, number, short
+from dpadapt.learning.story import RADII, Story, number, short
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.composition import pld_epsilon
 from dpadapt.privacy.files.whole_files import whole_file
@@ -36,9 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpadapt.audit.result import AuditResult
-    from dpadapt.privacy.ledger.ledger import Dataset
-
-__all__ = ["ReportContext", "write_report"]
+    from dpadapt.privacy.ledger.records import Dataset
 
 _UNSEEN = re.compile(  # what a terminal obeys, what turns text around, halves of letters
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
@@ -221,8 +219,9 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
 def _figures(
     estimator: Any, guarantee: Guarantee, shown: Shown | None, context: ReportContext
 ) -> dict[str, str]:
+    from dpadapt.learning.figures import as_data_uri
+
     from . import _figures as figures
-    from .figures import as_data_uri
 
     drawn = {}
     if shown is not None:

@@ -7,8 +7,6 @@ from typing import Any
 
 from .card import Card
 
-__all__ = ["registry_record"]
-
 _NEEDED = ("name", "description", "intended_use", "region", "publication_date", "curators")
 _THIRD = ("data_description", "actors", "refresh", "preprocessing", "tuning", "justification")
 _INTERACTIVE = {"InteractivePredictor"}

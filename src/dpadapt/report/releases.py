@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dpadapt._story import number
+from dpadapt.learning.story import number
 from dpadapt.privacy.accounting.events import Event
 
 from .wording import MECHANISMS
-
-__all__ = ["Release", "list_releases"]
 
 
 class Release(NamedTuple):

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt._story import Story, labels_told, plain_story
+from dpadapt.learning.story import Story, labels_told, plain_story
 from dpadapt.privacy import Guarantee
-
-__all__ = ["outcome", "story"]
 
 _HARDLY = 0.01  # of the way
 

@@ -3,26 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
-__all__ = [
-    "BEFORE",
-    "BLANK",
-    "CLASSES",
-    "KEPT",
-    "LIFE",
-    "MECHANISMS",
-    "NOISE",
-    "RELATIONS",
-    "counted",
-    "one_line",
-    "people",
-    "relation",
-    "strength",
-    "unit",
-]
-
-_LONGEST_NAME = 40
 
 MECHANISMS = {
     "gaussian": "Gaussian noise",
@@ -146,15 +126,3 @@ def strength(epsilon: float) -> str:
     'strong'
     """
     return next(words for limit, words in _STRENGTHS if epsilon <= limit * (1 + 1e-9))
-
-
-def one_line(text: Any) -> str:
-    r"""Text on one line, not too long.
-
-    Examples
-    --------
-    >>> one_line("two \n  words"), len(one_line("w" * 500))
-    ('two words', 40)
-    """
-    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
-    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dpadapt._certificate import SummedBound
 from dpadapt._lazy import named
+from dpadapt._types import FloatArray
 from dpadapt.base import Problem
+from dpadapt.learning.certificate import SummedBound
 from dpadapt.privacy import Session
 
-from ._units import Array
 from .known_noise_course import Course
 from .known_noise_moments import MomentCourse
-
-__all__ = ["ClassificationProblem", "LinearModel", "RegressionProblem"]
 
 _CERTIFICATION = "dpadapt.papers.reweighting._problems.Certification"
 
@@ -36,8 +34,8 @@ class LinearModel:
     certificate : ReweightingCertificate, optional
     """
 
-    slopes: Array
-    constants: Array
+    slopes: FloatArray
+    constants: FloatArray
     share: float = 1.0
     course: Course | MomentCourse | None = None
     chosen: Any = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpadapt._story import (
+from dpadapt.learning.story import (
     RADII,
     Fact,
     Story,
@@ -16,8 +16,6 @@ from dpadapt._story import (
 
 from .known_noise_course import Course
 from .known_noise_moments import MomentCourse
-
-__all__ = ["reweighting_story"]
 
 
 def reweighting_story(estimator: Any, model: str) -> Story:

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
-from dpadapt._checks import public_scaling
+from dpadapt._types import FloatArray
+from dpadapt.learning.checks import public_scaling
 from dpadapt.privacy import Cleaning, shrink_factors
-
-Array = NDArray[np.float64]
 
 _SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
 _PLAIN = 100.0  # a common unit within this factor of 1 stays: penalties are made for such units
@@ -31,27 +29,27 @@ class Units:
         Where labels are mapped to [-1, 1] (the paper's solvers), else None.
     """
 
-    center: Array
-    scale: Array
+    center: FloatArray
+    scale: FloatArray
     label_range: tuple[float, float] | None = None
 
-    def rows(self, X: Array) -> Array:
+    def rows(self, X: FloatArray) -> FloatArray:
         """Rows in these units."""
         return np.asarray((X - self.center) / self.scale)
 
-    def labels(self, y: Array) -> Array:
+    def labels(self, y: FloatArray) -> FloatArray:
         """Labels in [-1, 1]."""
         middle, half = self._label_units()
         return np.clip((y - middle) / half, -1.0, 1.0)
 
-    def linear(self, coefficients: Array) -> tuple[Array, Array]:
+    def linear(self, coefficients: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Slopes (d, k) and constants (k,) for plain rows, from (d + 1, k) in these units."""
         slopes = coefficients[:-1] / self.scale[:, None]
         constants = coefficients[-1] - self.center @ slopes
         middle, half = self._label_units()
         return half * slopes, half * constants + middle
 
-    def inverse(self, slopes: Array, constants: Array) -> Array:
+    def inverse(self, slopes: FloatArray, constants: FloatArray) -> FloatArray:
         """Coefficients (d + 1, k) in these units, from those for plain rows."""
         middle, half = self._label_units()
         inner = slopes * self.scale[:, None] / half
@@ -64,7 +62,7 @@ class Units:
         return low / 2 + high / 2, (high / 2 - low / 2) or 1.0
 
 
-def descent_units(X: Array, label_range: tuple[float, float] | None = None) -> Units:
+def descent_units(X: FloatArray, label_range: tuple[float, float] | None = None) -> Units:
     """Columns as they are if they are comparable (but for one common unit), else standardised.
 
     Standardised columns would make a rare category as large as a common one, and the last of
@@ -80,20 +78,20 @@ def descent_units(X: Array, label_range: tuple[float, float] | None = None) -> U
     return Units(center, np.full_like(scale, unit), label_range)
 
 
-def standard_units(X: Array, label_range: tuple[float, float] | None = None) -> Units:
+def standard_units(X: FloatArray, label_range: tuple[float, float] | None = None) -> Units:
     """Standardised columns, and labels of [-1, 1]."""
     return Units(*public_scaling(X), label_range)
 
 
-def descent_cleaning(units: Units, X: Array, **labels: Any) -> Cleaning:
+def descent_cleaning(units: Units, X: FloatArray, **labels: Any) -> Cleaning:
     """Private rows for a descent, which bounds them itself: only what overflows is cut."""
     largest = float(np.linalg.norm(units.rows(X), axis=1).max())
     return Cleaning(_FAR * max(largest, 1.0), units.center, units.scale, 1.0, **labels)
 
 
 def bounded_sample(
-    units: Units, X: Array, radius: float | None, **labels: Any
-) -> tuple[Array, Cleaning]:
+    units: Units, X: FloatArray, radius: float | None, **labels: Any
+) -> tuple[FloatArray, Cleaning]:
     """Public rows shrunk to the radius, with a constant of 1, and the same for private rows."""
     rows = units.rows(X)
     norms = np.linalg.norm(rows, axis=1)
@@ -105,7 +103,7 @@ def bounded_sample(
     return np.column_stack([shrunk, np.ones(len(rows))]), cleaning
 
 
-def wide_labels(y: Array) -> tuple[float, float]:
+def wide_labels(y: FloatArray) -> tuple[float, float]:
     """A range of labels that excludes nothing but overflow, around the public mean."""
     center, scale = public_scaling(y[:, None])
     middle, spread = float(center[0]), float(scale[0])

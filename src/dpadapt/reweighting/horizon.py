@@ -19,19 +19,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Geometry", "Response", "mean_of_last", "response", "shift_shares"]
-
-Array = NDArray[np.float64]
+from dpadapt._types import FloatArray
 
 _RIDGE = 0.03  # of the whitening, in units of the mean variance
 _DECAY = 0.5  # the shift is guessed to lie along an axis in proportion to its variance^0.5
 
 
 def mean_of_last(
-    update: Callable[[Array], Array], start: Array, steps: int, last: int | None = None
-) -> Array:
+    update: Callable[[FloatArray], FloatArray],
+    start: FloatArray,
+    steps: int,
+    last: int | None = None,
+) -> FloatArray:
     """Mean of the last iterates: of the last half, if their number is not given.
 
     Parameters
@@ -73,11 +73,11 @@ class Response:
     array([0.])
     """
 
-    unlearned: Array
-    noise: Array
+    unlearned: FloatArray
+    noise: FloatArray
 
 
-def response(curvature: Array, horizon: float, steps: int) -> Response:
+def response(curvature: FloatArray, horizon: float, steps: int) -> Response:
     """Response of the mean of the last half of the steps, direction by direction.
 
     Parameters
@@ -141,14 +141,14 @@ class Geometry:
     np.float64(1.0)
     """
 
-    mean: Array
-    axes: Array
-    variances: Array
+    mean: FloatArray
+    axes: FloatArray
+    variances: FloatArray
     power: float
     constant: float
 
     @classmethod
-    def of(cls, rows: Array, *, power: float, constant: float) -> Geometry:
+    def of(cls, rows: FloatArray, *, power: float, constant: float) -> Geometry:
         """Geometry of public rows (without a constant column)."""
         mean = rows.mean(axis=0)
         centered = rows - mean
@@ -156,7 +156,7 @@ class Geometry:
         return cls(mean, axes, np.maximum(variances, 0.0), power, constant)
 
     @cached_property
-    def _scales(self) -> Array:
+    def _scales(self) -> FloatArray:
         floor = _RIDGE * float(self.variances.mean()) or 1.0
         return np.asarray((self.variances + floor) ** (-self.power / 2))
 
@@ -165,7 +165,7 @@ class Geometry:
         return float((self.variances * self._scales**2).sum()) or 1.0
 
     @cached_property
-    def matrix(self) -> Array:
+    def matrix(self) -> FloatArray:
         """Of shape (d, d): z without its constant is (x - mean) times it."""
         return self.axes * (self._scales / math.sqrt((1 + self.constant) * self._energy))
 
@@ -174,17 +174,19 @@ class Geometry:
         """The constant of z."""
         return math.sqrt(self.constant / (1 + self.constant))
 
-    def features(self, rows: Array) -> Array:
+    def features(self, rows: FloatArray) -> FloatArray:
         """z, of shape (rows, d + 1)."""
         return np.column_stack([(rows - self.mean) @ self.matrix, np.full(len(rows), self.level)])
 
-    def coefficients(self, inner: Array) -> Array:
+    def coefficients(self, inner: FloatArray) -> FloatArray:
         """From coefficients of z, of shape (d + 1, k), to those of (x, 1)."""
         slopes = self.matrix @ inner[:-1]
         return np.vstack([slopes, self.level * inner[-1] - self.mean @ slopes])
 
 
-def shift_shares(geometry: Geometry, moment: Array, vectors: Array, level_share: float) -> Array:
+def shift_shares(
+    geometry: Geometry, moment: FloatArray, vectors: FloatArray, level_share: float
+) -> FloatArray:
     """Share of a shift's energy that each direction of a descent is guessed to have.
 
     The shift lies along a public axis in proportion to the square root of its variance, and for a
@@ -213,7 +215,7 @@ def shift_shares(geometry: Geometry, moment: Array, vectors: Array, level_share:
     return np.asarray(guess / guess.sum())
 
 
-def predicted_noise(curvature: Array, gain: Array, steps: int) -> Array:
+def predicted_noise(curvature: FloatArray, gain: FloatArray, steps: int) -> FloatArray:
     r"""Variance that unit noise in every gradient leaves in the mean of the last half of the steps.
 
     For :math:`v_t = (1 - g h) v_{t-1} - g \xi_t` from 0, with curvature h, gain g (the step times

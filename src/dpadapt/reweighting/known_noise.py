@@ -29,20 +29,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt._public_fits import fit_logistic, fit_ridge
+from dpadapt._types import FloatArray
+from dpadapt.learning.public_fits import fit_logistic, fit_ridge
 from dpadapt.privacy import Cleaning, Hidden, Mechanism, RowMap, Session, shrink_factors
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
 
-from .horizon import Array
 from .known_noise_course import Course, PublicProblem, averaged_descent, choose_course
 from .known_noise_moments import MomentCourse, choose_moments, moment_query, solve_shift
 from .known_noise_whole import choose_class_course
 from .queries import Level, RowGradient
 from .residual_size import SizeLook
-
-__all__ = ["DescentResult", "DescentRun", "KnownNoiseDescent", "MomentRun"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +62,7 @@ class DescentResult:
     1.0
     """
 
-    coefficients: Array
+    coefficients: FloatArray
     share: float
     course: Course | MomentCourse
 
@@ -98,13 +96,13 @@ class KnownNoiseDescent:
     (True, True)
     """
 
-    X: Array
+    X: FloatArray
     y: npt.NDArray[np.generic]
     classes: int = 0
     shrink: bool = True
 
     @cached_property
-    def model(self) -> Array:
+    def model(self) -> FloatArray:
         """Coefficients of the public model, of shape (d + 1, k)."""
         rows = np.column_stack([self.X, np.ones(len(self.X))])
         if not self.classes:
@@ -131,7 +129,7 @@ class KnownNoiseDescent:
         features, outputs = len(geometry.mean) + 1, model.shape[1]
         scores = 0 if outputs == 1 else outputs
 
-        def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+        def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
             Z, offsets = geometry.features(X[:, :-1]), X @ model
             lengths = np.linalg.norm(Z, axis=1)
             weight = shrink_factors(lengths, chosen.reach)
@@ -191,7 +189,7 @@ class KnownNoiseDescent:
         if self.problem.tells:
             return None
 
-        def left(X: Array, y: Array) -> Array:
+        def left(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(y - (X @ self.model)[:, 0])
 
         return SizeLook(cleaning, left, self.problem.targets[:, 0])
@@ -207,7 +205,7 @@ class KnownNoiseDescent:
         Z, targets = rows(T, labels.astype(np.float64))
         shape = (len(chosen.geometry.mean) + 1, self.model.shape[1])
 
-        def gradient(W: Array) -> Array:
+        def gradient(W: FloatArray) -> FloatArray:
             return RowGradient(rows, W, math.inf).block(Z, targets) / max(1, len(T))
 
         W = averaged_descent(gradient, shape, chosen.horizon, chosen.steps)
@@ -243,17 +241,17 @@ class DescentRun:
         """Of the coefficients of the descent."""
         return len(self.course.geometry.mean) + 1, self.solver.model.shape[1]
 
-    def gradient(self, session: Session, W: Array) -> Hidden:
+    def gradient(self, session: Session, W: FloatArray) -> Hidden:
         """Hide the clipped gradient at W."""
         return session.hide(RowGradient(self.rows, W, self.course.clip), keep=True)
 
-    def level(self, session: Session, coefficients: Array) -> Hidden:
+    def level(self, session: Session, coefficients: FloatArray) -> Hidden:
         """Hide the clipped mean residual of a model."""
         rows: RowMap = self.cleaning
         if self.size != 1:
             size, width = self.size, len(coefficients)
 
-            def sized(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+            def sized(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
                 return X, None if y is None else y / size
 
             rows = Prepared(self.cleaning, sized, width)

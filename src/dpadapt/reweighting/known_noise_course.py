@@ -21,13 +21,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import shrink_factors
 
-from .horizon import Array, Geometry, mean_of_last, response, shift_shares
+from .horizon import Geometry, mean_of_last, response, shift_shares
 from .queries.gradients import clipped, errors, softmax
 from .residual_size import ordinary, residuals_tell
-
-__all__ = ["Course", "PublicProblem", "averaged_descent", "choose_course"]
 
 POWERS = (0.0, 0.5, 1.0)  # of the whitening
 LEAST_STEPS = 100
@@ -108,7 +107,7 @@ class Course:
     clip: float
     level_share: float
     level_clip: float
-    moment: Array = field(repr=False)
+    moment: FloatArray = field(repr=False)
     noise: float
     sampling: float
     bias: float
@@ -116,7 +115,7 @@ class Course:
     expected: float = 0.0
     reach: float = 1.0
 
-    def shrinkage(self, coefficients: Array, scale: float, n_rows: int) -> float:
+    def shrinkage(self, coefficients: FloatArray, scale: float, n_rows: int) -> float:
         """James and Stein: part of the move that is more than noise and clip alone would make."""
         energy = float(np.sum(coefficients * (self.moment @ coefficients)))
         noise = self.outputs * (self.noise * scale**2 + self.sampling / n_rows + self.bias)
@@ -147,9 +146,9 @@ class PublicProblem:
     0.5
     """
 
-    rows: Array
+    rows: FloatArray
     labels: npt.NDArray[np.generic]
-    model: Array
+    model: FloatArray
 
     @property
     def classification(self) -> bool:
@@ -167,13 +166,13 @@ class PublicProblem:
         return np.random.default_rng(0).permutation(len(self.rows))[:_ROWS]
 
     @cached_property
-    def offsets(self) -> Array:
+    def offsets(self) -> FloatArray:
         """Scores of the public model, on those rows."""
         rows = self.rows[self.some]
         return np.asarray(rows @ self.model[:-1] + self.model[-1])
 
     @cached_property
-    def targets(self) -> Array:
+    def targets(self) -> FloatArray:
         """Residuals of the public model (ordinary, if they do not tell), or one-hot classes."""
         labels = self.labels[self.some]
         if self.classification:
@@ -182,7 +181,7 @@ class PublicProblem:
         return (left if self.tells else ordinary(left, self.least_error))[:, None]
 
     @cached_property
-    def _residuals(self) -> Array:
+    def _residuals(self) -> FloatArray:
         return np.asarray(self.labels[self.some].astype(float) - self.offsets[:, 0])
 
     @cached_property
@@ -222,8 +221,8 @@ class PublicProblem:
 
 
 def averaged_descent(
-    gradient: Callable[[Array], Array], shape: tuple[int, int], horizon: float, steps: int
-) -> Array:
+    gradient: Callable[[FloatArray], FloatArray], shape: tuple[int, int], horizon: float, steps: int
+) -> FloatArray:
     """Mean of the last half of a descent from 0.
 
     Parameters
@@ -288,7 +287,7 @@ class _Candidate:
         self.rows, self.features = features * self.weight[:, None], features
         self.short = np.minimum(self.lengths, 1.0)
         self.moment = features.T @ features / len(features)
-        self._rehearsals: dict[tuple[float, float | None], Array] = {}
+        self._rehearsals: dict[tuple[float, float | None], FloatArray] = {}
 
     def choices(
         self, n_rows: int, mu: float
@@ -315,27 +314,27 @@ class _Candidate:
                     chosen = (horizon, steps, clip, share, noise, sampling)
                     yield bound, lambda chosen=chosen: self._finish(n_rows, mu, *chosen)  # type: ignore[misc]
 
-    def _clips(self) -> Array:
+    def _clips(self) -> FloatArray:
         if self.problem.classification:
             return np.array(self.kind.clips)
         sizes = self.short * self.weight * np.abs(self.problem.targets[:, 0])
         least = _LEAST_ERROR * np.sqrt(self.problem.public_error)
         return np.unique(np.maximum(np.quantile(sizes, _QUANTILES), least))
 
-    def _rehearse(self, horizon: float, clip: float | None) -> Array:
+    def _rehearse(self, horizon: float, clip: float | None) -> FloatArray:
         """Scores on public rows after a descent on them without noise."""
         if (horizon, clip) not in self._rehearsals:
             self._rehearsals[horizon, clip] = self._rehearsal(horizon, clip)
         return self._rehearsals[horizon, clip]
 
-    def _rehearsal(self, horizon: float, clip: float | None) -> Array:
+    def _rehearsal(self, horizon: float, clip: float | None) -> FloatArray:
         problem, rows = self.problem, self.rows
         offsets = problem.offsets if problem.classification else None
         targets = problem.targets
         if offsets is None:
             targets = targets * self.weight[:, None]
 
-        def gradient(W: Array) -> Array:
+        def gradient(W: FloatArray) -> FloatArray:
             error = errors(rows @ W, offsets, targets)
             if clip is not None:
                 error = clipped(error, self.short, clip)
@@ -386,7 +385,7 @@ class _Candidate:
         return self.kind.clip_weight * bias + level_error, chosen
 
 
-def _level(residual: Array, precision: float) -> tuple[float, float]:
+def _level(residual: FloatArray, precision: float) -> tuple[float, float]:
     """Error and clip of the level: noise of (2 clip / precision)^2, squared bias of the clip."""
     sizes = np.abs(residual)
 

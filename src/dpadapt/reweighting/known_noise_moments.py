@@ -32,8 +32,6 @@ from .horizon import Geometry
 from .known_noise_course import PublicProblem
 from .queries import BoundedMoment
 
-__all__ = ["MomentCourse", "choose_moments", "moment_query", "solve_shift"]
-
 Array = npt.NDArray[np.float64]
 
 _DECAY = 0.5  # the shift is guessed to lie along an axis in proportion to its variance^0.5

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpadapt._constraints import Count, Flag, Null, Table
-from dpadapt._strategy import Strategy
+from dpadapt.learning.constraints import Count, Flag, Null, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
 
 from ._problems import ClassificationProblem, LinearModel, RegressionProblem
 from ._units import descent_cleaning, descent_units, wide_labels
 from .known_noise import KnownNoiseDescent
-
-__all__ = ["KnownNoise"]
 
 _CERTIFICATE_ALPHA = 0.5
 

@@ -20,8 +20,6 @@ import numpy as np
 from .horizon import Geometry, response, shift_shares
 from .known_noise_course import LEAST_STEPS, POWERS, Course, PublicProblem, choose_course
 
-__all__ = ["choose_class_course", "choose_whole"]
-
 _LONG = 1e-4  # of a shift: what is lost on private rows that are longer than the longest public one
 _GROWTH = (1.0, 2.0, 4.0)  # of the bound, in longest public rows
 _MOST_STEPS = 2048

@@ -54,8 +54,6 @@ from .torch_module import (
     with_parameters,
 )
 
-__all__ = ["NetworkAdaptation"]
-
 SOLVERS = ("known-noise", "profiled", "gradient")
 _STEPS = 100
 _NOISE_SHARE = 0.2  # of the public variance of the logits

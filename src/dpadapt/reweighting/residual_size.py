@@ -24,8 +24,6 @@ from dpadapt.privacy.mechanisms import Gaussian
 
 from .queries import CellShares
 
-__all__ = ["SizeLook", "look_share", "ordinary", "residuals_tell"]
-
 Array = npt.NDArray[np.float64]
 
 _SMALL, _LARGE = 0.35, 0.995  # root mean square residual, in spreads of the labels

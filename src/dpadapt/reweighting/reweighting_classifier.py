@@ -8,18 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._constraints import Like, Named, Null, Positive, Table
-from dpadapt._linear import LinearClassifier
-from dpadapt._story import Fact, Story
+from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator
+from dpadapt.learning.constraints import Like, Named, Null, Positive, Table
+from dpadapt.learning.linear import LinearClassifier
+from dpadapt.learning.story import Fact, Story
 from dpadapt.privacy import Session
 
 from ._problems import ClassificationProblem, LinearModel
 from ._stories import reweighting_story
-from ._units import Array, bounded_sample, standard_units
+from ._units import bounded_sample, standard_units
 from .known_noise_solver import KnownNoise, check_linear, check_network, public_classification
-
-__all__ = ["ReweightingClassifier"]
 
 _PAPER = "dpadapt.papers.reweighting.classification_solvers"
 
@@ -183,7 +182,7 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
             module = network.fit(session, replace(cleaning, intercept=0.0))
         return {"module_": module, "units_": units, "share_": 1.0, "course_": None}
 
-    def _scores(self, rows: Array) -> Array:
+    def _scores(self, rows: FloatArray) -> FloatArray:
         if self.module is None:
             return super()._scores(rows)
         from .torch_module import scores

@@ -7,17 +7,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._constraints import Flag, Named, Null, Positive, Table, Vector
-from dpadapt._linear import LinearRegressor
-from dpadapt._story import Story
 from dpadapt.base import PrivateEstimator
+from dpadapt.learning.constraints import Flag, Named, Null, Positive, Table, Vector
+from dpadapt.learning.linear import LinearRegressor
+from dpadapt.learning.story import Story
 from dpadapt.privacy import Guarantee, Private, Session
 
 from ._problems import RegressionProblem
 from ._stories import reweighting_story
 from .known_noise_solver import KnownNoise, check_linear, public_regression
-
-__all__ = ["ReweightingRegressor"]
 
 _PAPER = "dpadapt.papers.reweighting.regression_solvers"
 

@@ -18,8 +18,6 @@ import numpy.typing as npt
 from dpadapt.privacy.rows.foreign import Alone
 from dpadapt.privacy.rows.layers import known_layers
 
-__all__ = ["check_module", "flat", "load_torch", "scores", "with_parameters"]
-
 Array = npt.NDArray[np.float64]
 
 

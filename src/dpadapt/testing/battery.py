@@ -24,8 +24,6 @@ from . import (
 from .facts import Facts
 from .subject import Subject
 
-__all__ = ["check_private_estimator", "parametrize_with_private_checks", "private_checks"]
-
 
 def _checks_of(module: ModuleType) -> dict[str, Callable[[Subject], None]]:
     own = {name: thing for name, thing in vars(module).items() if name.startswith("check_")}

@@ -18,8 +18,6 @@ from .hostile import NAMES, SECRET_TEXT, SENTINEL
 from .search import reachable
 from .tape import Draw, taped
 
-__all__ = ["Subject"]
-
 USUAL = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0, "ledger": None}
 
 

@@ -8,11 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import RowMap, RowMean
-
-__all__ = ["Agreements", "Histograms", "Proportions", "pairs_of"]
-
-Array = NDArray[np.float64]
 
 
 def pairs_of(n_columns: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -50,7 +47,7 @@ class Histograms(RowMean):
     """
 
     cleaning: RowMap
-    edges: Array
+    edges: FloatArray
     label: str = "histograms of the columns"
 
     @property
@@ -62,7 +59,7 @@ class Histograms(RowMean):
         """One histogram a column."""
         return (n_columns, self.edges.shape[1] + 1)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Counts of one block."""
         out = np.zeros(self.shape(X.shape[1]))
         for counts, edges, column in zip(out, self.edges, X.T, strict=True):
@@ -95,7 +92,7 @@ class Proportions(RowMean):
     """
 
     cleaning: RowMap
-    thresholds: Array
+    thresholds: FloatArray
     label: str = "shares of rows below thresholds"
 
     @property
@@ -107,7 +104,7 @@ class Proportions(RowMean):
         """One number a threshold."""
         return self.thresholds.shape
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Counts of one block."""
         return np.array(
             [np.less_equal(X, line).sum(axis=0) for line in self.thresholds], dtype=np.float64
@@ -142,7 +139,7 @@ class Agreements(RowMean):
     """
 
     cleaning: RowMap
-    centres: Array
+    centres: FloatArray
     label: str = "signs of pairs of columns"
 
     @property
@@ -154,7 +151,7 @@ class Agreements(RowMean):
         """One number a pair."""
         return (math.comb(n_columns, 2),)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Counts of one block."""
         signs = np.where(self.centres < X, 1.0, -1.0)
         first, second = pairs_of(X.shape[1])

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, RowMap, RowMean
 from dpadapt.privacy.statistics import Prepared
 
 from ..rules import LinearRule
 
-__all__ = ["TiltedRows", "TiltedSlope"]
-
-Array = NDArray[np.float64]
-Weight = Callable[[Array, Array], Array]
+Weight = Callable[[FloatArray, FloatArray], FloatArray]
 
 _LONGEST = 1e100  # of a row: squares stay finite
 
@@ -55,14 +52,14 @@ class TiltedRows:
 
     @cached_property
     def _map(self) -> Prepared:
-        def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+        def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
             signs = np.zeros(len(X)) if y is None else np.where(y < 0, 0.0, 2 * y - 1)
             weights = np.clip(np.nan_to_num(self.weight(X, signs), nan=0.0), 0.0, 1.0)
             return np.column_stack([self.rule.embed(X), weights]), signs
 
         return Prepared(Cleaning(_LONGEST, classes=2), prepare, self.rule.width + 1)
 
-    def __call__(self, X: Array, y: Array | None) -> tuple[Array, Array | None]:
+    def __call__(self, X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Map one block; total and row by row."""
         return self._map(X, y)
 
@@ -95,7 +92,7 @@ class TiltedSlope(RowMean):
     """
 
     cleaning: RowMap
-    coefficients: Array
+    coefficients: FloatArray
     label: str = "gradient of tilted rows"
     magnitude: float = 1.0
 
@@ -103,7 +100,7 @@ class TiltedSlope(RowMean):
         """One number a coefficient."""
         return self.coefficients.shape
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum over one block."""
         if y is None:
             return np.zeros(self.coefficients.shape)

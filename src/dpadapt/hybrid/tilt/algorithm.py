@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Grant, Session
-from dpadapt.privacy.local.agents import Poll
+from dpadapt.privacy.local.poll import Poll
 from dpadapt.privacy.mechanisms import Gaussian
 
 from ..queries import Agreements, TiltedRows, TiltedSlope
@@ -38,10 +38,6 @@ from .ratio import Cap, Law
 from .source import marginal_mechanisms, release_marginals
 from .target import ask_shape, ask_shift
 from .trials import Outcome, Trials, best
-
-__all__ = ["Columns", "agents_alone", "curator_alone", "hybrid_tilt", "tilt_mechanisms"]
-
-Array = NDArray[np.float64]
 
 _REWEIGH, _ANEW = 0.25, 0.40  # errors above which rows are reweighed, agents begin anew
 _RATES = (1.5, 1.0)  # of the reweighings
@@ -69,8 +65,8 @@ class Columns:
 
     features: str
     classes: tuple[Any, Any]
-    origin: Array
-    unit: Array
+    origin: FloatArray
+    unit: FloatArray
 
     @property
     def blank(self) -> LinearRule:
@@ -269,7 +265,7 @@ def _reweighed(
     for _ in range(ROUNDS):
         past = tuple(zip(_RATES, rules, strict=False))
 
-        def weight(X: Array, y: Array, past: Any = past) -> Array:
+        def weight(X: FloatArray, y: FloatArray, past: Any = past) -> FloatArray:
             right = [rate * (rule.predict_sign(X) == y) for rate, rule in past]
             return np.asarray(np.exp(-np.sum(right, axis=0)))
 

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-__all__ = ["Cells", "uneven_columns"]
+from dpadapt._types import FloatArray
 
-Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _VISIBLE = 4.0  # standard deviations of noise from which a cell counts as filled
@@ -22,7 +21,9 @@ _ATOM = 0.9
 _NOTHING = 1e-300
 
 
-def uneven_columns(shares: Array, normal: Array, grid: Array, spread: Array, noise: float) -> Flags:
+def uneven_columns(
+    shares: FloatArray, normal: FloatArray, grid: FloatArray, spread: FloatArray, noise: float
+) -> Flags:
     """Which columns are not to be described by their nearest normal law.
 
     Because another tenth of the rows lies elsewhere than the law says; or because rows far out
@@ -83,16 +84,22 @@ class Cells:
     True
     """
 
-    grid: Array
-    origin: Array
-    unit: Array
-    shares: Array
-    seen: Array
+    grid: FloatArray
+    origin: FloatArray
+    unit: FloatArray
+    shares: FloatArray
+    seen: FloatArray
     uneven: Flags
 
     @classmethod
     def of(
-        cls, shares: Array, grid: Array, origin: Array, unit: Array, uneven: Flags, noise: float
+        cls,
+        shares: FloatArray,
+        grid: FloatArray,
+        origin: FloatArray,
+        unit: FloatArray,
+        uneven: Flags,
+        noise: float,
     ) -> Cells:
         """Laws from noisy shares.
 
@@ -108,14 +115,14 @@ class Cells:
         return cls(grid, origin, unit, (1 - hidden) * seen + hidden * normal, seen, uneven)
 
     @cached_property
-    def _standard(self) -> Array:
+    def _standard(self) -> FloatArray:
         """Middles of the cells, less the mean, over the standard deviation of the column."""
         middles = _middles(self.grid)
         mean = self.shares @ middles
         sd = np.sqrt(np.maximum(self.shares @ middles**2 - mean**2, 1e-12))
         return np.asarray((middles - mean[:, None]) / sd[:, None])
 
-    def tilted(self, move: Array) -> Cells:
+    def tilted(self, move: FloatArray) -> Cells:
         """Shares times exp(move * standardised middle): for a normal law, a move of its mean."""
         logs = move[:, None] * self._standard
         return replace(self, shares=_tilt(self.shares, logs), seen=_tilt(self.seen, logs))
@@ -125,12 +132,12 @@ class Cells:
         """Laws of the rows that noise does not hide: only of these can a weight be told."""
         return replace(self, shares=self.seen)
 
-    def below(self, column: int, moves: Array) -> Array:
+    def below(self, column: int, moves: FloatArray) -> FloatArray:
         """Chances to lie below each edge after each of some tilts: (m, k)."""
         logs = moves[:, None] * self._standard[column]
         return np.asarray(np.cumsum(_tilt(self.shares[column], logs), axis=1)[:, :-1])
 
-    def cuts(self) -> Array:
+    def cuts(self) -> FloatArray:
         """For each column, the edge that divides it most evenly."""
         below = np.cumsum(self.shares, axis=1)[:, :-1]
         return self.origin + self.unit * self.grid[np.abs(below - 0.5).argmin(axis=1)]
@@ -140,7 +147,7 @@ class Cells:
         at = (cut - self.origin[column]) / self.unit[column]
         return int(np.abs(self.grid - at).argmin())
 
-    def logs(self, X: Array, other: Cells) -> Array:
+    def logs(self, X: FloatArray, other: Cells) -> FloatArray:
         """Log of another law's density over this one's, summed over the uneven columns."""
         total = np.zeros(len(X))
         for j in np.flatnonzero(self.uneven):
@@ -150,7 +157,7 @@ class Cells:
             total += (theirs - mine)[cell]
         return total
 
-    def fill(self, rows: Array, rng: np.random.Generator) -> None:
+    def fill(self, rows: FloatArray, rng: np.random.Generator) -> None:
         """Put draws of the laws into the uneven columns of a table: middles of cells."""
         middles = _middles(self.grid)
         for j in np.flatnonzero(self.uneven):
@@ -158,18 +165,18 @@ class Cells:
             rows[:, j] = self.origin[j] + self.unit[j] * middles[drawn]
 
 
-def _visible(shares: Array, noise: float) -> Array:
+def _visible(shares: FloatArray, noise: float) -> FloatArray:
     seen = np.where(shares > _VISIBLE * noise, shares, 0.0)
     seen[np.arange(len(seen)), shares.argmax(axis=1)] += 1e-12  # at least one cell
     return np.asarray(seen / seen.sum(axis=1, keepdims=True))
 
 
-def _middles(grid: Array) -> Array:
+def _middles(grid: FloatArray) -> FloatArray:
     """Middles of the cells; of the open ones, their edge."""
     return np.concatenate([grid[:1], (grid[1:] + grid[:-1]) / 2, grid[-1:]])
 
 
-def _tilt(shares: Array, logs: Array) -> Array:
+def _tilt(shares: FloatArray, logs: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
         logs = np.log(shares) + logs
     logs = logs - logs.max(axis=-1, keepdims=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Grant, RowSum, Session, shrink_factors
-from dpadapt.privacy.local.agents import Poll
+from dpadapt.privacy.local.poll import Poll
 from dpadapt.privacy.local.randomisers import BinaryResponse
 
 from ..queries import TiltedRows, TiltedSlope
@@ -16,10 +16,6 @@ from ..questions import Slope
 from ..rules import LinearRule
 from .plan import STEPS
 from .ratio import Cap
-
-__all__ = ["refine", "slope_noise", "tilted_descent"]
-
-Array = NDArray[np.float64]
 
 _STEP, _RADIUS = 6.0, 8.0
 _BATCHES = 20
@@ -124,5 +120,5 @@ def refine(poll: Poll, count: int, start: LinearRule) -> LinearRule:
     return start.with_coefficients(total / (_BATCHES - _BATCHES // 2))
 
 
-def _cut(v: Array, clip: float) -> Array:
+def _cut(v: FloatArray, clip: float) -> FloatArray:
     return np.asarray(v * shrink_factors(np.linalg.norm(v), _RADIUS * clip))

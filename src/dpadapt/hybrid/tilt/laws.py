@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Grant, Session
-from dpadapt.privacy.local.agents import Poll
+from dpadapt.privacy.local.poll import Poll
 
 from ..queries import Weight, pairs_of
 from .plan import AgentShares
@@ -17,16 +18,12 @@ from .ratio import Cap, Law, Ratio, correlation_matrix, orthant_correlation
 from .source import Marginals, release_agreements
 from .target import Shift, ask_agreements, ask_shape, ask_shift
 
-__all__ = ["Located", "Tilt", "locate", "moved", "weigh_all"]
-
-Array = NDArray[np.float64]
-
 DRAWS = 20_000  # public rows of a law, for the features' scale and the cap
 CLEAR = 0.05  # noise of a gradient, over its signal, that a cap is raised for
 _TOO_MUCH_NOISE = 1.0  # above, a tilt is given up
 
 
-def weigh_all(X: Array, y: Array) -> Array:
+def weigh_all(X: FloatArray, y: FloatArray) -> FloatArray:
     """Weight 1 for every row.
 
     Examples
@@ -104,7 +101,7 @@ class Located:
         return Tilt(lambda X, y: np.exp(np.minimum(ratio.logs(X) - top, 0.0)), cap)
 
 
-def moved(centre: Array, spread: Array, shift: Shift) -> tuple[Array, Array]:
+def moved(centre: FloatArray, spread: FloatArray, shift: Shift) -> tuple[FloatArray, FloatArray]:
     """Centre and spread after a shift.
 
     Examples
@@ -173,11 +170,11 @@ def locate(
 def _correlations(
     width: int,
     even: NDArray[np.bool_],
-    mine: Array,
+    mine: FloatArray,
     noise: float,
-    theirs: Array,
+    theirs: FloatArray,
     error: float,
-) -> tuple[Array, Array, bool]:
+) -> tuple[FloatArray, FloatArray, bool]:
     """Correlations of source and target; pairs that do not clearly differ have the source's.
 
     Pairs with an uneven column have none.

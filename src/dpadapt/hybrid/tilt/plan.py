@@ -9,8 +9,6 @@ from dpadapt.privacy import RowMean, RowSum, Session
 from dpadapt.privacy.local.randomisers import BinaryResponse
 from dpadapt.privacy.mechanisms import Gaussian
 
-__all__ = ["STEPS", "AgentShares", "agents_required", "uses_pairs", "with_share"]
-
 STEPS = 25  # R, gradients of one run; the last run takes twice as many
 ROUNDS = 2  # reweighings, if there are any
 WIDEST_PAIRS = 16  # d above which pairs of columns are not looked at

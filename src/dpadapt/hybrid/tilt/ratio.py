@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
+from dpadapt._types import FloatArray
+
 from .cells import Cells
 
-__all__ = ["Cap", "Law", "Ratio", "correlation_matrix", "orthant_correlation"]
-
-Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 _WITHIN_ONE = 0.6826894921370859  # of the normal law, within one standard deviation
@@ -43,18 +42,18 @@ class Law:
     (True, True)
     """
 
-    centre: Array
-    spread: Array
-    correlation: Array
+    centre: FloatArray
+    spread: FloatArray
+    correlation: FloatArray
     shape: float = 2.0
     cells: Cells | None = None
 
     @cached_property
-    def factor(self) -> Array:
+    def factor(self) -> FloatArray:
         """L with L L^T = covariance (of the normal law)."""
         return np.asarray(np.linalg.cholesky(self.correlation) * self.spread[:, None])
 
-    def draw(self, count: int, seed: int = 0) -> Array:
+    def draw(self, count: int, seed: int = 0) -> FloatArray:
         """Rows of the law by public coins."""
         rng = np.random.default_rng(seed)
         size = (count, len(self.centre))
@@ -93,12 +92,12 @@ class Ratio:
     target: Law
 
     @cached_property
-    def _parts(self) -> tuple[Array, Array, float]:
+    def _parts(self) -> tuple[FloatArray, FloatArray, float]:
         inverse = [np.linalg.inv(law.factor) for law in (self.source, self.target)]
         logs = [float(np.log(np.diag(law.factor)).sum()) for law in (self.source, self.target)]
         return np.asarray(inverse[0].T), np.asarray(inverse[1].T), logs[0] - logs[1]
 
-    def logs(self, X: Array) -> Array:
+    def logs(self, X: FloatArray) -> FloatArray:
         """One number a row."""
         source, target, constant = self._parts
         near = np.square((X - self.target.centre) @ target).sum(axis=1)
@@ -139,7 +138,7 @@ class Cap:
         return cls(1.0, 1.0, noise)
 
     @classmethod
-    def best(cls, logs: Array, noise: float, most: float) -> Cap:
+    def best(cls, logs: FloatArray, noise: float, most: float) -> Cap:
         """Largest cap with a noise of at most ``most``; else the one that keeps 30% of the mass.
 
         A lower cap biases little where some rule is nearly right: what it keeps has the same
@@ -175,7 +174,7 @@ class Cap:
         return found
 
 
-def correlation_matrix(size: int, pairs: tuple[Places, Places], values: Array) -> Array:
+def correlation_matrix(size: int, pairs: tuple[Places, Places], values: FloatArray) -> FloatArray:
     """Correlations of pairs as a matrix that is one: eigenvalues raised to 0.05, diagonal 1.
 
     Examples
@@ -192,7 +191,7 @@ def correlation_matrix(size: int, pairs: tuple[Places, Places], values: Array) -
     return np.asarray(matrix / np.outer(spread, spread))
 
 
-def orthant_correlation(agreement: Array) -> Array:
+def orthant_correlation(agreement: FloatArray) -> FloatArray:
     r"""Correlation of two normal variables from the chance of equal signs, 1/2 + asin(r) / pi.
 
     Examples

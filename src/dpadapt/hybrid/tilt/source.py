@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Grant, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
@@ -19,10 +19,6 @@ from ..signed_rows import SignedRows
 from .cells import Cells, uneven_columns
 from .plan import with_share
 from .ratio import Law
-
-__all__ = ["Marginals", "marginal_mechanisms", "release_agreements", "release_marginals"]
-
-Array = NDArray[np.float64]
 
 _HALF_GRID = 2.0 ** (np.arange(-20, 13) / 2)
 _GRID = np.concatenate([-_HALF_GRID[::-1], [0.0], _HALF_GRID])  # in units
@@ -49,8 +45,8 @@ class Marginals:
     False
     """
 
-    centre: Array
-    spread: Array
+    centre: FloatArray
+    spread: FloatArray
     error: float
     noise: float
     cells: Cells | None = None
@@ -87,7 +83,9 @@ def marginal_mechanisms(session: Session, share: float) -> dict[str, Gaussian]:
     }
 
 
-def release_marginals(session: Session, grants: Any, origin: Array, unit: Array) -> Marginals:
+def release_marginals(
+    session: Session, grants: Any, origin: FloatArray, unit: FloatArray
+) -> Marginals:
     """Release centre and spread of every column.
 
     First a histogram over a public grid of powers of the square root of 2: the normal law nearest
@@ -132,7 +130,9 @@ def release_marginals(session: Session, grants: Any, origin: Array, unit: Array)
     return Marginals(middle + half - upper * spread, spread, 3 * noise, noise, cells)
 
 
-def release_agreements(session: Session, grant: Grant, centre: Array) -> tuple[Array, float]:
+def release_agreements(
+    session: Session, grant: Grant, centre: FloatArray
+) -> tuple[FloatArray, float]:
     """Release the share of rows on the same side of the centre, for pairs; and its noise.
 
     Examples
@@ -152,7 +152,7 @@ def release_agreements(session: Session, grant: Grant, centre: Array) -> tuple[A
     return shares, grant.scale / n
 
 
-def _nearest_normal(shares: Array) -> tuple[Array, Array, Array]:
+def _nearest_normal(shares: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Centre, spread (in units) and cells of the normal law nearest to each noisy histogram.
 
     Cell by cell, so that noise does not add up from cell to cell as in quantiles.
@@ -164,7 +164,7 @@ def _nearest_normal(shares: Array) -> tuple[Array, Array, Array]:
 
 
 @lru_cache(maxsize=1)
-def _normal_cells() -> tuple[Array, Array, Array]:
+def _normal_cells() -> tuple[FloatArray, FloatArray, FloatArray]:
     """Normal laws of a grid of centres and spreads, and their histograms."""
     sides = 2.0 ** (np.arange(-40, 25) / 4)
     middles = np.concatenate([-sides[::-1], [0.0], sides])

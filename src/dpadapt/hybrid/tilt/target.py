@@ -9,16 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincinv, ndtr
 
-from dpadapt.privacy.local.agents import Poll
+from dpadapt._types import FloatArray
+from dpadapt.privacy.local.poll import Poll
 from dpadapt.privacy.local.randomisers import BinaryResponse
 
 from ..queries import pairs_of
 from ..questions import Below, SameSide, Within
 from .cells import Cells
 
-__all__ = ["Shift", "ask_agreements", "ask_shape", "ask_shift"]
-
-Array = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 _PHASES = (0.2, 0.3, 0.5)  # parts of the agents: each phase asks where the last one points
@@ -53,15 +51,15 @@ class Shift:
     array([0., 1.])
     """
 
-    move: Array
-    log_scale: Array
-    move_error: Array
-    log_scale_error: Array
+    move: FloatArray
+    log_scale: FloatArray
+    move_error: FloatArray
+    log_scale_error: FloatArray
 
     def cut(self, error: float, times: float = 2.0) -> Shift:
         """Without what is smaller than ``times`` its standard error, the source's included."""
 
-        def large(values: Array, errors: Array) -> Array:
+        def large(values: FloatArray, errors: FloatArray) -> FloatArray:
             return np.where(np.abs(values) < times * np.hypot(errors, error), 0.0, values)
 
         move, scale = self.move, self.log_scale
@@ -90,7 +88,7 @@ class Shift:
 
 
 def ask_shift(
-    poll: Poll, count: int, centre: Array, spread: Array, cells: Cells | None = None
+    poll: Poll, count: int, centre: FloatArray, spread: FloatArray, cells: Cells | None = None
 ) -> Shift:
     """Ask ``count`` agents one bit each about one of their columns.
 
@@ -165,7 +163,7 @@ def ask_shift(
     return found
 
 
-def _tally(keys: Array, bits: Array) -> list[tuple[float, float, float, float, float]]:
+def _tally(keys: FloatArray, bits: FloatArray) -> list[tuple[float, float, float, float, float]]:
     """Ones and zeros of equal questions."""
     if not len(keys):
         return []
@@ -176,11 +174,11 @@ def _tally(keys: Array, bits: Array) -> list[tuple[float, float, float, float, f
     return [(*row, y, n) for row, y, n in zip(rows.tolist(), yes, no, strict=True)]
 
 
-def _posterior(logs: Array, moves: Array, scales: Array) -> Shift:
+def _posterior(logs: FloatArray, moves: FloatArray, scales: FloatArray) -> Shift:
     chances = np.exp(logs - logs.max(axis=(1, 2), keepdims=True))
     chances /= chances.sum(axis=(1, 2), keepdims=True)
 
-    def mean(values: Array) -> Array:
+    def mean(values: FloatArray) -> FloatArray:
         return np.asarray((chances * values).sum(axis=(1, 2)))
 
     m, s = mean(moves), mean(scales)
@@ -190,7 +188,7 @@ def _posterior(logs: Array, moves: Array, scales: Array) -> Shift:
 
 
 def ask_shape(
-    poll: Poll, count: int, centre: Array, spread: Array, among: Places | None = None
+    poll: Poll, count: int, centre: FloatArray, spread: FloatArray, among: Places | None = None
 ) -> float:
     """Exponent of the generalised normal law whose tails the agents' columns have, on average.
 
@@ -222,7 +220,7 @@ def ask_shape(
     return float(_SHAPES[np.abs(expected - inside).argmin()])
 
 
-def _inside(shapes: Array) -> Array:
+def _inside(shapes: FloatArray) -> FloatArray:
     """Share within 1.6 spreads of laws that have 68% within one."""
     power = 1 / shapes
     unit = gammaincinv(power, _WITHIN_ONE) ** power
@@ -230,8 +228,8 @@ def _inside(shapes: Array) -> Array:
 
 
 def ask_agreements(
-    poll: Poll, count: int, centre: Array, even: NDArray[np.bool_] | None = None
-) -> tuple[Array, float]:
+    poll: Poll, count: int, centre: FloatArray, even: NDArray[np.bool_] | None = None
+) -> tuple[FloatArray, float]:
     """Share of agents on the same side of the centre, for pairs of columns; and its error.
 
     Only pairs that are ``even`` are asked about.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.privacy.local.agents import Poll
+from dpadapt.privacy.local.poll import Poll
 from dpadapt.privacy.local.randomisers import BinaryResponse
 from dpadapt.privacy.local.replies import Estimate, estimate
 
@@ -16,8 +16,6 @@ from ..questions import Mistake
 from ..rules import LinearRule
 from .plan import ROUNDS, AgentShares
 from .ratio import Cap
-
-__all__ = ["FAILURE", "Candidate", "Outcome", "Trials", "best"]
 
 FAILURE = 0.05  # probability that a certificate is wrong
 _CUTS = (-4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0)  # logits

@@ -13,11 +13,12 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from dpadapt._linear import LinearClassifier, LinearRegressor
+from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, read_public
+from dpadapt.learning.linear import LinearClassifier, LinearRegressor
 from dpadapt.privacy import Guarantee, Private, Session
 
-from ._tasks import Array, BaselineTask
+from ._tasks import BaselineTask
 
 
 class PlainFit(BaseEstimator):
@@ -26,7 +27,7 @@ class PlainFit(BaseEstimator):
     def _task(self, X: ArrayLike, y: ArrayLike) -> BaselineTask:
         return BaselineTask.of(read_public(self, X, y))
 
-    def _store(self, task: BaselineTask, coefficients: Array) -> None:
+    def _store(self, task: BaselineTask, coefficients: FloatArray) -> None:
         if task.names is not None:
             self.classes_ = task.names
         for name, value in task.linear(coefficients).items():
@@ -39,7 +40,7 @@ class _PrivateBaseline(PrivateEstimator):
     @abstractmethod
     def _coefficients(
         self, task: BaselineTask, private: Private, options: dict[str, Any]
-    ) -> tuple[Array, Guarantee]:
+    ) -> tuple[FloatArray, Guarantee]:
         """Return coefficients in public units, and what they cost."""
 
     def _read(self, X: Any, y: Any, private: Any) -> BaselineTask:

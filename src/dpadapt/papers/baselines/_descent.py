@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import shrink_factors
 from dpadapt.reweighting.horizon import mean_of_last
 
-from ._tasks import Array, BaselineTask, fit_logistic, fit_ridge, residuals
+from ._tasks import BaselineTask, fit_logistic, fit_ridge, residuals
 from .queries import clipped_gradient
 
-Gradient = Callable[[Array], Array]
+Gradient = Callable[[FloatArray], FloatArray]
 
 GRID = [(t, s, c) for t in (5, 20, 80, 320) for s in (0.1, 0.5, 1.0) for c in (0.3, 1.0)]
 DEFAULT = (20, 0.5, 1.0)  # where there are too few public rows to try settings
@@ -23,16 +24,16 @@ _FEW, _MOST, _DRAWS = 40, 2000, 2  # public rows to tune on at least, at most; n
 
 def noisy_descent(
     gradient: Gradient,
-    start: Array,
+    start: FloatArray,
     steps: int,
     step_size: float,
     *,
     keep: float = 0.5,
     radius: float = math.inf,
-) -> Array:
+) -> FloatArray:
     """Mean of the last part ``keep`` of the iterates, each within ``radius``."""
 
-    def update(point: Array) -> Array:
+    def update(point: FloatArray) -> FloatArray:
         point = point - step_size * gradient(point)
         return point * shrink_factors(np.linalg.norm(point), radius)
 
@@ -40,13 +41,13 @@ def noisy_descent(
     return mean_of_last(update, start, steps, steps - first)
 
 
-def smoothness(rows: Array, classes: int) -> float:
+def smoothness(rows: FloatArray, classes: int) -> float:
     """Largest curvature of the mean loss."""
     top = float(np.linalg.eigvalsh(rows.T @ rows / len(rows))[-1])
     return top * (1.0 if not classes else 0.25 if classes <= 2 else 0.5)
 
 
-def median_norm(rows: Array, labels: Any, coefficients: Array, classes: int) -> float:
+def median_norm(rows: FloatArray, labels: Any, coefficients: FloatArray, classes: int) -> float:
     """Median norm of a public row's gradient; never zero."""
     errors = residuals(rows @ coefficients, labels, classes)
     norms = np.linalg.norm(errors, axis=1) * np.linalg.norm(rows, axis=1)
@@ -96,7 +97,7 @@ def tuned(
         for draw in range(_DRAWS):
             noise = np.random.default_rng([1, draw])
 
-            def gradient(w: Array, noise: Any = noise) -> Array:
+            def gradient(w: FloatArray, noise: Any = noise) -> FloatArray:
                 mean = clipped_gradient(rows[train], labels[train], w, clip * unit, classes) / size
                 return mean + scale * noise.standard_normal(w.shape)
 
@@ -114,7 +115,7 @@ def filled(given: tuple[Any, Any, Any], row: tuple[int, float, float]) -> tuple[
     return steps, step, clip
 
 
-def _loss(scores: Array, labels: Any, classes: int) -> float:
+def _loss(scores: FloatArray, labels: Any, classes: int) -> float:
     """Mean squared error, or the rate of wrong classes."""
     if not classes:
         return float(np.mean((scores[:, 0] - labels) ** 2))

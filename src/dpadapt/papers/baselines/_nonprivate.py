@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from dpadapt._linear import LinearClassifier, LinearRegressor
+from dpadapt._types import FloatArray
+from dpadapt.learning.linear import LinearClassifier, LinearRegressor
 from dpadapt.privacy import Private
 
 from ._base import PlainFit
-from ._tasks import Array, BaselineTask, fit_logistic, fit_ridge
+from ._tasks import BaselineTask, fit_logistic, fit_ridge
 
 
 def plain(value: Any) -> Any:
@@ -25,7 +26,7 @@ def plain(value: Any) -> Any:
 class _Weighted(PlainFit):
     """Fit to source rows with weights that make them look like the target rows."""
 
-    def _weights(self, rows: Array, target: Array) -> Array:
+    def _weights(self, rows: FloatArray, target: FloatArray) -> FloatArray:
         raise NotImplementedError
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, target: ArrayLike | None = None) -> Self:

@@ -7,17 +7,15 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
-from dpadapt._checks import public_scaling
-from dpadapt._public_fits import fit_logistic, fit_ridge
+from dpadapt._types import FloatArray
 from dpadapt.base import Problem
+from dpadapt.learning.checks import public_scaling
+from dpadapt.learning.public_fits import fit_logistic, fit_ridge
 from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.residual_size import SizeLook, look_share, ordinary, residuals_tell
-
-Array = NDArray[np.float64]
 
 _FAR = 1e6  # rows are first cut here, in radii: only so that nothing overflows
 _LEAST_RESIDUAL = 1e-3  # to plan with, in standard deviations of public labels
@@ -38,7 +36,7 @@ class BaselineTask(Problem):
         return 0 if self.names is None else len(self.names)
 
     @cached_property
-    def scaling(self) -> tuple[Array, Array]:
+    def scaling(self) -> tuple[FloatArray, FloatArray]:
         return public_scaling(self.X)
 
     @cached_property
@@ -47,11 +45,11 @@ class BaselineTask(Problem):
         return float(center[0]), float(scale[0])
 
     @cached_property
-    def rows(self) -> Array:
+    def rows(self) -> FloatArray:
         """Shape (m, d + 1)."""
         return self.in_units(self.X)
 
-    def in_units(self, X: Array) -> Array:
+    def in_units(self, X: FloatArray) -> FloatArray:
         center, scale = self.scaling
         return np.column_stack([(X - center) / scale, np.ones(len(X))])
 
@@ -80,16 +78,16 @@ class BaselineTask(Problem):
 
     # public-only fits
 
-    def public_fit(self) -> Array:
+    def public_fit(self) -> FloatArray:
         """Ridge or logistic coefficients of shape (d + 1, outputs)."""
         if self.classes:
             return fit_logistic(self.rows, self.labels, self.classes)
         return fit_ridge(self.rows, self.targets[:, None])
 
-    def zero(self) -> Array:
+    def zero(self) -> FloatArray:
         return np.zeros((self.rows.shape[1], self.outputs))
 
-    def linear(self, coefficients: Array) -> dict[str, Any]:
+    def linear(self, coefficients: FloatArray) -> dict[str, Any]:
         """Fitted attributes: coefficients and intercept in the units of the caller."""
         center, scale = self.scaling
         if self.names is None:
@@ -114,7 +112,7 @@ class BaselineTask(Problem):
             far, center, scale, 1.0, label_range=(middle - half, middle + half), unit_labels=True
         )
 
-    def look(self, start: Array, n_rows: int, mu: float) -> SizeLook | None:
+    def look(self, start: FloatArray, n_rows: int, mu: float) -> SizeLook | None:
         """A look at the size of private residuals of a start, where public ones do not tell it.
 
         None where so many rows and so much budget do not pay for one.
@@ -124,17 +122,17 @@ class BaselineTask(Problem):
         cleaning = self.cleaning(wide_labels=True)
         bound = _WIDE * self.label_bound
 
-        def left(X: Array, y: Array) -> Array:
+        def left(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(bound * y - (X @ start)[:, 0])
 
         return SizeLook(cleaning, left, self.left(start))
 
-    def tells(self, start: Array) -> bool:
+    def tells(self, start: FloatArray) -> bool:
         """Whether private residuals of a start are about as large as public ones."""
         residual = self.targets - (self.rows @ start)[:, 0]
         return residuals_tell(residual, self.targets, self.rows.shape[1] - 1 if start.any() else 0)
 
-    def left(self, start: Array) -> Array:
+    def left(self, start: FloatArray) -> FloatArray:
         """Public residuals of a start; ordinary ones, if they do not tell."""
         residual = np.asarray(self.targets - (self.rows @ start)[:, 0])
         return residual if self.tells(start) else ordinary(residual, _LEAST_RESIDUAL)
@@ -147,7 +145,7 @@ class BaselineTask(Problem):
         radius, classes = self.radius, self.classes
         bound = 0.0 if classes else self.label_bound / size
 
-        def shrink(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+        def shrink(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
             factor = shrink_factors(np.linalg.norm(X, axis=1), radius)
             if y is None:
                 return X * factor[:, None], None
@@ -156,12 +154,12 @@ class BaselineTask(Problem):
         return Prepared(self.cleaning(), shrink, self.rows.shape[1])
 
 
-def bound_of(labels: Array) -> float:
+def bound_of(labels: FloatArray) -> float:
     """The 99.5% quantile of the norms of label vectors; never zero."""
     return max(float(np.quantile(np.linalg.norm(labels, axis=1), 0.995)), 1e-6)
 
 
-def signed(codes: Array, classes: int) -> Array:
+def signed(codes: FloatArray, classes: int) -> FloatArray:
     """Label vectors of norm 1: -1 and 1 for two classes, else one-hot; 0 for no class."""
     places = np.asarray(codes)
     if classes <= 2:
@@ -169,7 +167,7 @@ def signed(codes: Array, classes: int) -> Array:
     return (places[:, None] == np.arange(classes)).astype(float)
 
 
-def residuals(scores: Array, labels: Array, classes: int) -> Array:
+def residuals(scores: FloatArray, labels: FloatArray, classes: int) -> FloatArray:
     """Derivative of the loss in the scores: half a square, logistic, softmax; 0 for no class."""
     if not classes:
         return scores - labels[:, None]

@@ -16,17 +16,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._constraints import Flag, Table
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Flag, Table
 from dpadapt.privacy import Guarantee, Mechanism, Private, shrink_factors
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
 
 from ._base import PrivateClassifier, PrivateRegressor
-from ._tasks import Array, BaselineTask, bound_of, fit_ridge, signed
+from ._tasks import BaselineTask, bound_of, fit_ridge, signed
 from .queries import CrossMoment, RowMoment, hidden_least_eigenvalue
-
-__all__ = ["AdaSSPClassifier", "AdaSSPRegressor"]
 
 _FAILS = 0.05  # chance that the noise exceeds what the ridge is chosen for (Wang's rho)
 
@@ -85,7 +84,7 @@ class AdaSSPRegressor(PrivateRegressor):
 
     def _coefficients(
         self, task: BaselineTask, private: Private, options: dict[str, Any]
-    ) -> tuple[Array, Guarantee]:
+    ) -> tuple[FloatArray, Guarantee]:
         return _adassp(task, private, options, residual=self.residual)
 
 
@@ -151,13 +150,13 @@ class AdaSSPClassifier(PrivateClassifier):
 
     def _coefficients(
         self, task: BaselineTask, private: Private, options: dict[str, Any]
-    ) -> tuple[Array, Guarantee]:
+    ) -> tuple[FloatArray, Guarantee]:
         return _adassp(task, private, options, residual=self.residual)
 
 
 def _adassp(
     task: BaselineTask, private: Private, options: dict[str, Any], *, residual: bool
-) -> tuple[Array, Guarantee]:
+) -> tuple[FloatArray, Guarantee]:
     """Coefficients in public units."""
     targets = _targets(task.targets, task.classes)
     base = fit_ridge(task.rows, targets) if residual else task.zero()
@@ -200,12 +199,12 @@ def _adassp(
     return base + size * found, session.guarantee
 
 
-def _targets(labels: Any, classes: int) -> Array:
+def _targets(labels: Any, classes: int) -> FloatArray:
     return signed(labels, classes) if classes else np.asarray(labels)[:, None]
 
 
 def _residual_rows(
-    task: BaselineTask, base: Array, bound: float, *, wide_labels: bool, size: float = 1.0
+    task: BaselineTask, base: FloatArray, bound: float, *, wide_labels: bool, size: float = 1.0
 ) -> Prepared:
     """Rows (z, t): t the residual of the base model cut to the bound; both shrunk as z is to R.
 
@@ -217,7 +216,7 @@ def _residual_rows(
     if not classes and cleaning.label_range is not None:
         half = (cleaning.label_range[1] - cleaning.label_range[0]) / 2 / task.label_scaling[1]
 
-    def rows(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+    def rows(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         labels = np.zeros(len(X)) if y is None else y
         left = (_targets(labels if classes else half * labels, classes) - X @ base) / size
         left *= shrink_factors(np.linalg.norm(left, axis=1), bound)[:, None]

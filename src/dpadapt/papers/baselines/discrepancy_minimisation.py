@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.discrepancy import minimise_discrepancy
 
 from ._nonprivate import WeightedRegressor
-from ._tasks import Array
-
-__all__ = ["DiscrepancyMinimisationRegressor"]
 
 
 class DiscrepancyMinimisationRegressor(WeightedRegressor):
@@ -42,7 +40,7 @@ class DiscrepancyMinimisationRegressor(WeightedRegressor):
     def __init__(self, *, gap: float = 0.01) -> None:
         self.gap = gap
 
-    def _weights(self, rows: Array, target: Array) -> Array:
+    def _weights(self, rows: FloatArray, target: FloatArray) -> FloatArray:
         source, wanted = (np.column_stack([part, np.ones(len(part))]) for part in (rows, target))
         moment = wanted.T @ wanted / len(wanted)
         return len(rows) * minimise_discrepancy(source, moment, gap=self.gap).weights

@@ -25,12 +25,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 
 from ._kernels import Fourier, Nystrom, kernel_means, kernel_squares
 from ._nonprivate import WeightedClassifier, WeightedRegressor
-from ._tasks import Array
-
-__all__ = ["KMMClassifier", "KMMRegressor", "MatchingSolution", "kernel_mean_matching"]
 
 _CHECK = 20  # steps between two looks at the certificate
 
@@ -58,7 +56,7 @@ class MatchingSolution:
     True
     """
 
-    weights: Array
+    weights: FloatArray
     mmd: float
     uniform_mmd: float
     lower_bound: float
@@ -161,7 +159,7 @@ class _Box:
         least = self.size * max(0.0, 1 - self.slack)
         return least, self.size * min(1 + self.slack, self.bound)
 
-    def project(self, point: Array) -> Array:
+    def project(self, point: FloatArray) -> FloatArray:
         """Return the nearest point: clip(point - shift), with the shift that brings the sum in."""
         inside = np.clip(point, 0.0, self.bound)
         least, most = self.sums
@@ -170,7 +168,7 @@ class _Box:
             return inside
         return np.clip(point - self._shift(point, least if total < least else most), 0, self.bound)
 
-    def _shift(self, point: Array, total: float) -> float:
+    def _shift(self, point: FloatArray, total: float) -> float:
         """Root of the falling, piecewise linear sum(clip(point - shift)) - total."""
         low, high = float(point.min()) - self.bound, float(point.max())
         shift = 0.0 if low < 0.0 < high else (low + high) / 2
@@ -185,7 +183,7 @@ class _Box:
             shift = newton if low < newton < high else (low + high) / 2
         return shift
 
-    def least(self, slope: Array) -> float:
+    def least(self, slope: FloatArray) -> float:
         """Minimum of slope . b over the constraints, by filling the cheapest weights first."""
         low, high = self.sums
         values = np.sort(slope)
@@ -198,23 +196,23 @@ class _Box:
 class _Problem:
     """Projected squared MMD |F^T b / m - mean|^2, and f with b^T diag(E) b / m^2 in addition."""
 
-    factor: Array
-    mean: Array
+    factor: FloatArray
+    mean: FloatArray
     kernel_diagonal: float
 
     @cached_property
-    def rest(self) -> Array:
+    def rest(self) -> FloatArray:
         """Diagonal of E."""
         inside = np.einsum("ij,ij->i", self.factor, self.factor)
         return np.maximum(self.kernel_diagonal - inside, 0.0)
 
-    def projected(self, weights: Array) -> tuple[float, Array]:
+    def projected(self, weights: FloatArray) -> tuple[float, FloatArray]:
         """Value and slope without the diagonal."""
         m = len(weights)
         left = weights @ self.factor / m - self.mean
         return float(left @ left), (2 / m) * (self.factor @ left)
 
-    def slope(self, weights: Array) -> Array:
+    def slope(self, weights: FloatArray) -> FloatArray:
         return self.projected(weights)[1] + (2 / len(weights) ** 2) * self.rest * weights
 
     def step(self) -> float:
@@ -225,7 +223,9 @@ class _Problem:
         return m * m / (2 * curvature) if curvature > 0 else 1.0
 
 
-def _minimise(problem: _Problem, box: _Box, gap: float, max_iter: int) -> tuple[Array, float, int]:
+def _minimise(
+    problem: _Problem, box: _Box, gap: float, max_iter: int
+) -> tuple[FloatArray, float, int]:
     """Accelerated projected gradient; returns weights, lower bound on f, and steps."""
     step = problem.step()
     point = box.project(np.ones(box.size))
@@ -248,7 +248,7 @@ def _minimise(problem: _Problem, box: _Box, gap: float, max_iter: int) -> tuple[
     return point, lower, done
 
 
-def _precision(rows: Array, width: float | None) -> float:
+def _precision(rows: FloatArray, width: float | None) -> float:
     """Gamma of exp(-gamma |x - x'|^2)."""
     if width is not None:
         return 0.5 / validate.positive("width", width) ** 2
@@ -286,7 +286,7 @@ class KMMRegressor(WeightedRegressor):
         self.bound = bound
         self.landmarks = landmarks
 
-    def _weights(self, rows: Array, target: Array) -> Array:
+    def _weights(self, rows: FloatArray, target: FloatArray) -> FloatArray:
         return _match(self, rows, target)
 
 
@@ -329,11 +329,11 @@ class KMMClassifier(WeightedClassifier):
         self.landmarks = landmarks
         self.classes = classes
 
-    def _weights(self, rows: Array, target: Array) -> Array:
+    def _weights(self, rows: FloatArray, target: FloatArray) -> FloatArray:
         return _match(self, rows, target)
 
 
-def _match(model: KMMRegressor | KMMClassifier, rows: Array, target: Array) -> Array:
+def _match(model: KMMRegressor | KMMClassifier, rows: FloatArray, target: FloatArray) -> FloatArray:
     return kernel_mean_matching(
         rows, target, width=model.width, bound=model.bound, landmarks=model.landmarks
     ).weights

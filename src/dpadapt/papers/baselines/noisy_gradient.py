@@ -12,17 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._constraints import Count, Null, OneOf, Positive, Table
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Count, Null, OneOf, Positive, Table
 from dpadapt.privacy import Guarantee, Mechanism, Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian
 
 from ._base import PrivateClassifier, PrivateRegressor
 from ._descent import DEFAULT, filled, median_norm, noisy_descent, smoothness, tuned
-from ._tasks import Array, BaselineTask
+from ._tasks import BaselineTask
 from .queries import ClippedGradient
-
-__all__ = ["NoisyGradientClassifier", "NoisyGradientRegressor"]
 
 _TABLE: Table = {
     "start": [OneOf("zero", "public")],
@@ -97,7 +96,7 @@ class NoisyGradientRegressor(PrivateRegressor):
 
     def _coefficients(
         self, task: BaselineTask, private: Private, options: dict[str, Any]
-    ) -> tuple[Array, Guarantee]:
+    ) -> tuple[FloatArray, Guarantee]:
         return _noisy_descent(self, task, private, options)
 
 
@@ -170,7 +169,7 @@ class NoisyGradientClassifier(PrivateClassifier):
 
     def _coefficients(
         self, task: BaselineTask, private: Private, options: dict[str, Any]
-    ) -> tuple[Array, Guarantee]:
+    ) -> tuple[FloatArray, Guarantee]:
         return _noisy_descent(self, task, private, options)
 
 
@@ -179,7 +178,7 @@ def _noisy_descent(
     task: BaselineTask,
     private: Private,
     options: dict[str, Any],
-) -> tuple[Array, Guarantee]:
+) -> tuple[FloatArray, Guarantee]:
     """Coefficients in public units."""
     mu = gaussian_mu(options["epsilon"], options["delta"])
     given = (model.steps, model.step_size, model.clip)
@@ -203,7 +202,7 @@ def _noisy_descent(
             size = look.release(session, grants)
             rows = task.prepared(size)
 
-        def gradient(w: Array) -> Array:
+        def gradient(w: FloatArray) -> FloatArray:
             query = ClippedGradient(rows, w, clip, task.classes)
             return np.asarray(session.release(grants.gradient, session.hide(query, keep=True)))
 

@@ -18,16 +18,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._constraints import Count, Null, OneOf, Positive, Table
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Count, Null, OneOf, Positive, Table
 from dpadapt.privacy import Guarantee, Private
 from dpadapt.privacy.mechanisms import Gaussian
 
 from ._base import PrivateRegressor
 from ._descent import noisy_descent
-from ._tasks import Array, BaselineTask
+from ._tasks import BaselineTask
 from .queries import ClippedGradient
-
-__all__ = ["NoisySGDRegressor"]
 
 _MOST_STEPS = 200  # by default: every one reads all rows
 
@@ -98,7 +97,7 @@ class NoisySGDRegressor(PrivateRegressor):
 
     def _coefficients(
         self, task: BaselineTask, private: Private, options: dict[str, Any]
-    ) -> tuple[Array, Guarantee]:
+    ) -> tuple[FloatArray, Guarantee]:
         n = private.n_rows
         steps = min(n, _MOST_STEPS) if self.steps is None else self.steps
         ball = self.norm_bound or max(2 * float(np.linalg.norm(task.public_fit())), 1e-6)
@@ -114,7 +113,7 @@ class NoisySGDRegressor(PrivateRegressor):
                 noisy = dataclasses.replace(noisy, printed=printed / (n * options["epsilon"]))
             grants = session.plan(gradient=noisy)
 
-            def gradient(w: Array) -> Array:
+            def gradient(w: FloatArray) -> FloatArray:
                 query = ClippedGradient(rows, w, largest, 0)
                 return np.asarray(session.release(grants.gradient, session.hide(query, keep=True)))
 

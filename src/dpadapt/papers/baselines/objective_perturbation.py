@@ -25,16 +25,15 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from dpadapt._constraints import NonNegative, OneOf, Table
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import NonNegative, OneOf, Table
 from dpadapt.privacy import Guarantee, Private, Rows
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian
 
 from ._base import PrivateClassifier, PrivateRegressor
-from ._tasks import Array, BaselineTask, signed
+from ._tasks import BaselineTask, signed
 from .queries import hidden_solution, linear_term, needed_strength, solver_reach
-
-__all__ = ["ObjectivePerturbationClassifier", "ObjectivePerturbationRegressor"]
 
 _OUTPUT = 0.1  # share of the noise that covers the solver
 _TOLERANCE = 1e-8  # norm of the gradient at which the solver stops, in n G
@@ -114,7 +113,7 @@ class ObjectivePerturbationRegressor(PrivateRegressor):
 
     def _coefficients(
         self, task: BaselineTask, private: Private, options: dict[str, Any]
-    ) -> tuple[Array, Guarantee]:
+    ) -> tuple[FloatArray, Guarantee]:
         start = task.public_fit() if self.start == "public" else task.zero()
         left = task.targets - (task.rows @ start)[:, 0]
         loss = PseudoHuber(max(float(np.sqrt(np.mean(left**2))), _LEAST_KNEE))
@@ -182,7 +181,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
 
     def _coefficients(
         self, task: BaselineTask, private: Private, options: dict[str, Any]
-    ) -> tuple[Array, Guarantee]:
+    ) -> tuple[FloatArray, Guarantee]:
         start = task.public_fit() if self.start == "public" else task.zero()
         return _perturbed(task, private, options, Logistic(), start, self.ridge)
 
@@ -194,13 +193,13 @@ class Logistic:
     slope: float = 1.0  # c: bound on |phi'|
     curvature: float = 0.25  # k: bound on phi''
 
-    def values(self, scores: Array, labels: Array) -> Array:
+    def values(self, scores: FloatArray, labels: FloatArray) -> FloatArray:
         return np.abs(labels) * np.logaddexp(0.0, -labels * scores)
 
-    def slopes(self, scores: Array, labels: Array) -> Array:
+    def slopes(self, scores: FloatArray, labels: FloatArray) -> FloatArray:
         return -labels * expit(-labels * scores)
 
-    def curvatures(self, scores: Array, labels: Array) -> Array:
+    def curvatures(self, scores: FloatArray, labels: FloatArray) -> FloatArray:
         return np.abs(labels) * expit(scores) * expit(-scores)
 
 
@@ -211,14 +210,14 @@ class PseudoHuber:
     slope: float  # K, and so the bound on |phi'|
     curvature: float = 1.0
 
-    def values(self, scores: Array, labels: Array) -> Array:
+    def values(self, scores: FloatArray, labels: FloatArray) -> FloatArray:
         root = np.hypot(1.0, (scores - labels) / self.slope)
         return self.slope**2 * (root - 1.0)
 
-    def slopes(self, scores: Array, labels: Array) -> Array:
+    def slopes(self, scores: FloatArray, labels: FloatArray) -> FloatArray:
         return (scores - labels) / np.hypot(1.0, (scores - labels) / self.slope)
 
-    def curvatures(self, scores: Array, labels: Array) -> Array:
+    def curvatures(self, scores: FloatArray, labels: FloatArray) -> FloatArray:
         return np.hypot(1.0, (scores - labels) / self.slope) ** -3.0
 
 
@@ -226,28 +225,28 @@ class PseudoHuber:
 class Objective:
     """F, for rows and labels in the clear: made inside the session only."""
 
-    rows: Array
-    labels: Array
+    rows: FloatArray
+    labels: FloatArray
     loss: Logistic | PseudoHuber
     strength: float  # L
-    center: Array  # w_0
-    linear: Array  # b
+    center: FloatArray  # w_0
+    linear: FloatArray  # b
 
-    def value(self, w: Array) -> float:
+    def value(self, w: FloatArray) -> float:
         away = w - self.center
         losses = self.loss.values(self.rows @ w, self.labels).sum()
         return float(losses + self.strength / 2 * (away @ away) + self.linear @ w)
 
-    def gradient(self, w: Array) -> Array:
+    def gradient(self, w: FloatArray) -> FloatArray:
         slopes = self.loss.slopes(self.rows @ w, self.labels)
         return np.asarray(self.rows.T @ slopes + self.strength * (w - self.center) + self.linear)
 
-    def hessian(self, w: Array) -> Array:
+    def hessian(self, w: FloatArray) -> FloatArray:
         curvatures = self.loss.curvatures(self.rows @ w, self.labels)
         return (self.rows.T * curvatures) @ self.rows + self.strength * np.eye(len(w))
 
 
-def minimise(objective: Objective, tolerance: float, radius: float) -> Array:
+def minimise(objective: Objective, tolerance: float, radius: float) -> FloatArray:
     """Point at which the gradient's norm is at most ``tolerance``.
 
     Newton steps that halve until they descend; if those do not arrive, Nesterov's method for as
@@ -263,7 +262,9 @@ def minimise(objective: Objective, tolerance: float, radius: float) -> Array:
     return nesterov(objective, w, tolerance, radius)
 
 
-def _line_search(objective: Objective, w: Array, step: Array, decrease: float) -> Array:
+def _line_search(
+    objective: Objective, w: FloatArray, step: FloatArray, decrease: float
+) -> FloatArray:
     now, size = objective.value(w), 1.0
     for _ in range(40):
         new = w - size * step
@@ -273,7 +274,7 @@ def _line_search(objective: Objective, w: Array, step: Array, decrease: float) -
     return w - step  # so near that rounding hides the descent
 
 
-def nesterov(objective: Objective, w: Array, tolerance: float, radius: float) -> Array:
+def nesterov(objective: Objective, w: FloatArray, tolerance: float, radius: float) -> FloatArray:
     """Accelerated gradient descent with its worst-case number of steps."""
     low = objective.strength
     high = low + len(objective.rows) * objective.loss.curvature * radius**2
@@ -296,9 +297,9 @@ def _perturbed(
     private: Private,
     options: dict[str, Any],
     loss: Logistic | PseudoHuber,
-    start: Array,
+    start: FloatArray,
     ridge: float,
-) -> tuple[Array, Guarantee]:
+) -> tuple[FloatArray, Guarantee]:
     """Coefficients in public units, one problem for each output."""
     d, problems = start.shape
     largest = loss.slope * task.radius  # G
@@ -319,8 +320,8 @@ def _perturbed(
             solver=Gaussian("solver", reach, d, problems, weight=_OUTPUT),
         )
 
-        def solver(output_number: int) -> Callable[[Array, Array], Array]:
-            def solve(hidden: Array, noise: Array) -> Array:
+        def solver(output_number: int) -> Callable[[FloatArray, FloatArray], FloatArray]:
+            def solve(hidden: FloatArray, noise: FloatArray) -> FloatArray:
                 labels = hidden[:, -1]
                 if task.classes:
                     labels = _one_against_rest(labels, task.classes, output_number)
@@ -339,7 +340,7 @@ def _perturbed(
     return np.column_stack(found), session.guarantee
 
 
-def _one_against_rest(codes: Array, classes: int, place: int) -> Array:
+def _one_against_rest(codes: FloatArray, classes: int, place: int) -> FloatArray:
     """1 for the class, -1 for the others, 0 for no class."""
     known = signed(codes, classes)
     if classes <= 2:

@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_X_y
 
-from dpadapt._linear import LinearClassifier, LinearRegressor
+from dpadapt._types import FloatArray
+from dpadapt.learning.linear import LinearClassifier, LinearRegressor
 
 from ._base import PlainFit
 from ._nonprivate import plain
-from ._tasks import Array, fit_logistic, fit_ridge
-
-__all__ = ["NonPrivateClassifier", "NonPrivateRegressor"]
+from ._tasks import fit_logistic, fit_ridge
 
 
 class NonPrivateRegressor(PlainFit, LinearRegressor):
@@ -100,8 +99,8 @@ class NonPrivateClassifier(PlainFit, LinearClassifier):
 
 
 def _join(
-    public: tuple[Array, Any], target: tuple[Array, Any], pooled: bool
-) -> tuple[Array, Any, Array | None]:
+    public: tuple[FloatArray, Any], target: tuple[FloatArray, Any], pooled: bool
+) -> tuple[FloatArray, Any, FloatArray | None]:
     """Return the target rows alone, or both samples with half of the weight each."""
     if not pooled:
         return *target, None

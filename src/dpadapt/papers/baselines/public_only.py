@@ -6,12 +6,10 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
-from dpadapt._linear import LinearClassifier, LinearRegressor
+from dpadapt.learning.linear import LinearClassifier, LinearRegressor
 from dpadapt.privacy import Guarantee, Private
 
 from ._base import PlainFit
-
-__all__ = ["PublicOnlyClassifier", "PublicOnlyRegressor"]
 
 
 class PublicOnlyRegressor(PlainFit, LinearRegressor):

@@ -11,22 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Hidden, RowMean, Session, shrink_factors
 from dpadapt.privacy.mechanisms import GaussianInside
 
-from ._tasks import Array, residuals
-
-__all__ = [
-    "ClippedGradient",
-    "CrossMoment",
-    "RowMoment",
-    "clipped_gradient",
-    "hidden_least_eigenvalue",
-    "hidden_solution",
-    "linear_term",
-    "needed_strength",
-    "solver_reach",
-]
+from ._tasks import residuals
 
 JACOBIAN = 0.385  # largest a / m of the linear term; its proof holds up to 0.398
 
@@ -61,7 +50,7 @@ class RowMoment(RowMean):
         """Square."""
         return (self.width, self.width)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of z z^T."""
         rows = X[:, : self.width]
         return np.asarray(rows.T @ rows)
@@ -125,7 +114,7 @@ class CrossMoment(RowMean):
         """One column for each output."""
         return (self.width, self.outputs)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of z t^T."""
         return np.asarray(X[:, : self.width].T @ X[:, self.width :])
 
@@ -150,7 +139,7 @@ class ClippedGradient(RowMean):
     """
 
     cleaning: Any
-    coefficients: Array
+    coefficients: FloatArray
     clip: float
     classes: int
     label: str = "gradient"
@@ -164,7 +153,7 @@ class ClippedGradient(RowMean):
         """Of the coefficients."""
         return self.coefficients.shape
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of the clipped gradients."""
         return clipped_gradient(X, y, self.coefficients, self.clip, self.classes)
 
@@ -174,8 +163,8 @@ class ClippedGradient(RowMean):
 
 
 def clipped_gradient(
-    X: Array, labels: Any, coefficients: Array, clip: float, classes: int
-) -> Array:
+    X: FloatArray, labels: Any, coefficients: FloatArray, clip: float, classes: int
+) -> FloatArray:
     """Sum of the rows' gradients, each cut to the norm ``clip``.
 
     Examples

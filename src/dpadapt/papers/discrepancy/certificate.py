@@ -58,28 +58,19 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
-from dpadapt._certificate import NoisyNumber, SummedBound, Term, cut_rows
-from dpadapt._constraints import NonNegative, Table, Vector
-from dpadapt._strategy import Strategy
 from dpadapt.discrepancy.matrices import Array
 from dpadapt.discrepancy.minimisation import discrepancy
 from dpadapt.discrepancy.moments import NoisyMoment
 from dpadapt.discrepancy.source import Adaptation, Source
+from dpadapt.learning.certificate import NoisyNumber, SummedBound, cut_rows
+from dpadapt.learning.constraints import NonNegative, Table, Vector
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import SecondMoment
 
 from .label_difference import least_difference
 from .queries import discrepancy_move, hidden_discrepancy
-
-__all__ = [
-    "Certificate",
-    "PrivateLabels",
-    "Term",
-    "certify",
-    "planned_discrepancy",
-    "release_discrepancy",
-]
 
 _ROUNDING = 1e-9  # how far weights may miss the simplex, and coefficients their ball
 

@@ -34,8 +34,6 @@ from dpadapt.privacy.statistics import SecondMoment
 
 from .queries import Bounds, Scores, Smoothing, bounds_of, hidden_scores
 
-__all__ = ["NoisyFrankWolfe"]
-
 _REFRESH = 500  # steps after which the maintained moment is computed anew
 
 

@@ -25,8 +25,6 @@ from scipy.optimize import linprog
 
 from dpadapt import _validate as validate
 
-__all__ = ["LabelDifference", "label_difference", "least_difference"]
-
 Array = npt.NDArray[np.float64]
 Sample = tuple[npt.ArrayLike, npt.ArrayLike]
 

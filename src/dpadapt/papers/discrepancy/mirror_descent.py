@@ -48,8 +48,6 @@ from .queries import (
     hidden_gradient_matrix,
 )
 
-__all__ = ["NoisyMirrorDescent", "bregman_step", "entropic_step"]
-
 
 @dataclass(frozen=True, eq=False)
 class NoisyMirrorDescent:

@@ -26,17 +26,6 @@ from dpadapt.privacy.statistics import SecondMoment
 from .queries import Bounds, Smoothing, gradient_spread
 from .smoothing import Softmax
 
-__all__ = [
-    "PublicFacts",
-    "SingleStageConstants",
-    "Tuning",
-    "frank_wolfe_parameters",
-    "mirror_descent_parameters",
-    "norm_power",
-    "single_stage_parameters",
-    "zcdp_rho",
-]
-
 _MOST_STEPS = 10_000
 _FAILURE = 0.05  # beta, the probability with which the bounds may fail
 _SHARPNESS = np.geomspace(1e-2, 1e5, 141)  # of the softmax, in units of 1 / r_hat^2

@@ -20,8 +20,6 @@ from dpadapt.privacy.statistics import SecondMoment
 
 from .queries import Bounds, bounds_of, choice_range, hidden_discrepancies
 
-__all__ = ["choose_weights", "weights_choice"]
-
 
 def weights_choice(session: Session, query: SecondMoment, X: npt.ArrayLike) -> Exponential:
     """Plan a choice among weights on the hold-out part of a session that was split.

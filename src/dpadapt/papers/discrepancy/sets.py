@@ -23,8 +23,6 @@ import numpy as np
 from dpadapt import _validate as validate
 from dpadapt.discrepancy.matrices import Array
 
-__all__ = ["Ball", "Box", "ConvexSet", "GroupSimplex", "Polyhedron", "Simplex", "Vertices"]
-
 
 class Polyhedron(Protocol):
     """A polyhedron of weights, by its vertices."""

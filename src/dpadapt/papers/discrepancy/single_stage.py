@@ -49,8 +49,6 @@ from .queries import (
 )
 from .sets import Ball, ConvexSet, Polyhedron, Simplex
 
-__all__ = ["AdaptationObjective", "NoisySingleStage"]
-
 
 @dataclass(frozen=True, eq=False)
 class AdaptationObjective:

@@ -22,8 +22,6 @@ from dpadapt.discrepancy.smooth_norm import SmoothNorm, assembled
 
 from .queries import Bounds
 
-__all__ = ["OneSidedSoftmax", "PNorm", "Softmax"]
-
 
 @dataclass(frozen=True)
 class Softmax(SmoothNorm):

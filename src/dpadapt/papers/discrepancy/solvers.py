@@ -13,19 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dpadapt._certificate import NoisyNumber
-from dpadapt._constraints import (
-    Count,
-    Instance,
-    NonNegative,
-    Null,
-    OneOf,
-    Positive,
-    Table,
-)
-from dpadapt._strategy import Strategy
+from dpadapt._types import FloatArray
 from dpadapt.discrepancy.second_stage import weighted_fit
-from dpadapt.discrepancy.source import Adaptation, Array, Source
+from dpadapt.discrepancy.source import Adaptation, Source
+from dpadapt.learning.certificate import NoisyNumber
+from dpadapt.learning.constraints import Count, Instance, NonNegative, Null, OneOf, Positive, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Cleaning, Guarantee, Hidden, Mechanism, Private, Session
 from dpadapt.privacy.mechanisms import Exponential
 from dpadapt.privacy.statistics import SecondMoment
@@ -44,8 +37,6 @@ from .parameters import (
 from .queries import Smoothing
 from .single_stage import AdaptationObjective, NoisySingleStage
 from .smoothing import OneSidedSoftmax, PNorm, Softmax
-
-__all__ = ["FrankWolfe", "MirrorDescent", "SingleStage"]
 
 _PAPER: Table = {
     "calibration": [OneOf("tight", "paper")],
@@ -105,7 +96,7 @@ class PaperSolver(Strategy):
             return OneSidedSoftmax(tuned.smoothing.mu)
         return tuned.smoothing
 
-    def fit(self, source: Source, weights: Array) -> tuple[Array, float]:
+    def fit(self, source: Source, weights: FloatArray) -> tuple[FloatArray, float]:
         """Second stage: coefficients, all the way from the public-only ones."""
         return weighted_fit(source.rows, source.labels, weights, ridge=source.ridge), 1.0
 
@@ -293,8 +284,8 @@ class _Weighed(NamedTuple):
     ``discrepancy`` is that of the weights, released with noise, where a certificate was asked for.
     """
 
-    weights: Array
-    coefficients: Array | None
+    weights: FloatArray
+    coefficients: FloatArray | None
     guarantee: Guarantee
     discrepancy: NoisyNumber | None
 
@@ -344,7 +335,11 @@ def _certificate(choice: _Choice, facts: PublicFacts, steps: Mechanism) -> list[
 
 
 def _released(
-    session: Session, grants: SimpleNamespace, moment: Hidden, facts: PublicFacts, weights: Array
+    session: Session,
+    grants: SimpleNamespace,
+    moment: Hidden,
+    facts: PublicFacts,
+    weights: FloatArray,
 ) -> NoisyNumber | None:
     """The discrepancy of the weights, if it was planned."""
     if not grants.certificate:

@@ -25,17 +25,6 @@ from .parameters import SingleStageConstants
 from .queries import Bounds
 from .smoothing import Softmax
 
-__all__ = [
-    "Promise",
-    "Setting",
-    "corollary_2",
-    "corollary_3",
-    "corollary_4",
-    "theorem_4",
-    "theorem_10",
-    "theorem_11",
-]
-
 _MOST_STEPS = 10**7
 _DIAMETER_SQUARED = 4  # of the simplex in the l1 norm
 

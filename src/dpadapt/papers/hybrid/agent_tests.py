@@ -7,15 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpadapt._constraints import Count, Flag, Fraction, Null, Positive, Table
-from dpadapt._strategy import Strategy
 from dpadapt.hybrid.questions import Loss, Mistake
 from dpadapt.hybrid.rules import Rule
+from dpadapt.learning.constraints import Count, Flag, Fraction, Null, Positive, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy.local import Estimate, Poll, estimate
 
 from .sample_sizes import Calibration, agents_for_test
-
-__all__ = ["AgentTest", "BitTest", "PaperTest"]
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from dpadapt import _validate as validate
-
-__all__ = ["Divergences"]
-
-Array = NDArray[np.float64]
+from dpadapt._types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +43,7 @@ class Divergences:
     (0.16, 0.16, 1.43)
     """
 
-    log_ratios: Array
+    log_ratios: FloatArray
 
     def __post_init__(self) -> None:
         ratios = np.asarray(self.log_ratios, dtype=np.float64)

@@ -14,15 +14,13 @@ from typing import Any, ClassVar
 
 from sklearn.base import clone
 
-from dpadapt._constraints import Count, Fraction, Table
 from dpadapt.hybrid.rules import FunctionRule, LinearRule, raw_features
+from dpadapt.learning.constraints import Count, Fraction, Table
 from dpadapt.privacy import Private
 
 from .doors.draws import LearnOnDraws
 from .doors.weights import draw_rate
 from .learners import Learner, LearningTask, WeightedRows
-
-__all__ = ["EstimatorLearner"]
 
 _MOST_EPSILON = 20.0  # of one fit: beyond, noise is no matter any more
 

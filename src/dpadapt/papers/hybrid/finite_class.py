@@ -18,22 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.hybrid.rules import LinearRule, Rule
 from dpadapt.privacy import RowMap
 from dpadapt.privacy.mechanisms import Exponential
 
 from .learners import Learner, LearningTask, WeightedRows
 from .queries.mistakes import ClassLosses, Hypotheses, hide_scores
-
-__all__ = [
-    "FiniteClass",
-    "FiniteClassLearner",
-    "RuleList",
-    "SparseSeparators",
-    "sparse_separators",
-]
-
-Array = NDArray[np.float64]
 
 _MOST = 20_000_000  # hypotheses: their losses are held at once
 
@@ -81,7 +72,7 @@ class RuleList:
         """Rows as they are."""
         return task.rows
 
-    def mistakes(self, X: Array, y: Array, weights: Array) -> Array:
+    def mistakes(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
         """Weighted mistakes of each rule."""
         return np.array([weights @ (rule.predict_sign(X) != y) for rule in self.rules])
 
@@ -117,8 +108,8 @@ class SparseSeparators:
 
     n_features: int
     supports: NDArray[np.int64]
-    weights: Array
-    thresholds: Array
+    weights: FloatArray
+    thresholds: FloatArray
 
     def __len__(self) -> int:
         return len(self.supports) * len(self.thresholds)
@@ -135,7 +126,7 @@ class SparseSeparators:
         """Rows z of the task's rule: u and a constant, shrunk together."""
         return task.embedded
 
-    def mistakes(self, X: Array, y: Array, weights: Array) -> Array:
+    def mistakes(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
         """Weighted mistakes, all thresholds of a direction from one histogram.
 
         A row is above the thresholds below its <w, u>: with label -1 it is a mistake there, with
@@ -154,7 +145,7 @@ class SparseSeparators:
             # a label 0 stands in both sums and is counted once, at every threshold
         return np.asarray(out.ravel())
 
-    def coefficients(self, index: int) -> Array:
+    def coefficients(self, index: int) -> FloatArray:
         """W and -t as the coefficients of a :class:`LinearRule`."""
         direction, threshold = divmod(index, len(self.thresholds))
         out = np.zeros(self.n_features + 1)

@@ -14,16 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt._constraints import Count, Positive, Table
 from dpadapt.hybrid.rules import LinearRule
+from dpadapt.learning.constraints import Count, Positive, Table
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.mechanisms import Gaussian
 
 from .doors.weighted import WeightedMean, weighted_sensitivity
 from .learners import Learner, LearningTask, WeightedRows
 from .queries.weighted_slopes import WeightedJointSlope, WeightedSlope
-
-__all__ = ["GradientLearner"]
 
 
 @dataclass(frozen=True)

@@ -14,20 +14,15 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpadapt._strategy import Strategy
 from dpadapt.hybrid.rules import LinearRule, Rule
 from dpadapt.hybrid.signed_rows import SignedRows
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Grant, Hidden, Mechanism, RowMap, Session
 
 from .doors.draws import draws
 from .doors.weighted import Weighted, WeightedMean
 from .doors.weights import RowWeights
-
-__all__ = ["Learner", "LearningTask", "WeightedRows"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 
-__all__ = ["NonPrivateRun", "non_private_subsample_test_reweigh"]
-
-Array = NDArray[np.float64]
 Predict = Callable[[Any], Any]
 
 
@@ -45,7 +42,7 @@ class NonPrivateRun:
     rule: Predict
     estimates: tuple[float, ...]
     halted: bool
-    weights: Array
+    weights: FloatArray
 
     @property
     def rounds(self) -> int:
@@ -56,7 +53,7 @@ class NonPrivateRun:
 def non_private_subsample_test_reweigh(
     X: Any,
     y: Any,
-    learner: Callable[[Any, Any, Array], Predict],
+    learner: Callable[[Any, Any, FloatArray], Predict],
     oracle: Callable[[Predict], float],
     *,
     threshold: float,
@@ -131,10 +128,10 @@ def non_private_subsample_test_reweigh(
 
 
 def _subsample(
-    learner: Callable[[Any, Any, Array], Predict],
+    learner: Callable[[Any, Any, FloatArray], Predict],
     X: Any,
     y: Any,
-    weights: Array,
+    weights: FloatArray,
     draws: int | None,
     rng: np.random.Generator,
 ) -> Predict:

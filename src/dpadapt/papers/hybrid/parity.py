@@ -18,14 +18,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpadapt import _validate as validate
-from dpadapt._constraints import Fraction, Table
 from dpadapt.hybrid.parity_rule import ParityRule
+from dpadapt.learning.constraints import Fraction, Table
 from dpadapt.privacy import Mechanism, Rows
 
 from .doors.parity import Parity, thinning
 from .learners import Learner, LearningTask, WeightedRows
-
-__all__ = ["ParityLearner", "ParityRows", "parity_rows"]
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,6 @@ from .learners import Learner, LearningTask, WeightedRows
 from .queries.mistakes import lower_weights
 from .schedules import DensityRun
 
-__all__ = ["Round", "best_of", "plan_rounds", "subsample_test_reweigh"]
-
 
 def subsample_test_reweigh(
     session: Session,

@@ -33,18 +33,6 @@ from dpadapt.privacy.local.replies import agents_needed
 from .doors.draws import DrawsEvent
 from .doors.one_draw import OneDrawGaussianEvent
 
-__all__ = [
-    "SampleSizes",
-    "agents_for_test",
-    "least_density",
-    "rounds_with_schedule",
-    "rows_for_a_finite_class",
-    "rows_for_utility",
-    "sizes_of_algorithm_1",
-    "sizes_of_algorithm_2",
-    "sizes_of_algorithm_4",
-]
-
 Calibration = Literal["tight", "paper"]
 
 

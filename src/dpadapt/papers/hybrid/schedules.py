@@ -7,12 +7,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpadapt._constraints import Between, Count, OneOf, Positive, Table
-from dpadapt._strategy import Strategy
+from dpadapt.learning.constraints import Between, Count, OneOf, Positive, Table
+from dpadapt.learning.strategy import Strategy
 
 from .doors.weights import density_schedule
-
-__all__ = ["DensityRun", "PaperSchedule", "Schedule", "TightSchedule"]
 
 _MOST_DOUBLINGS = 6
 

@@ -21,13 +21,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from dpadapt._constraints import Count, NonNegative, Null, OneOf, Positive, Table
 from dpadapt.hybrid.rules import LinearRule
+from dpadapt.learning.constraints import Count, NonNegative, Null, OneOf, Positive, Table
 
 from .doors.descent import Descent, DrawnDescent
 from .learners import Learner, LearningTask, WeightedRows
-
-__all__ = ["SGDLearner"]
 
 
 @dataclass(frozen=True)

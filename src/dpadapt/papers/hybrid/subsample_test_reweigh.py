@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt._constraints import Instance, Named, Positive, Table
 from dpadapt.hybrid._classifier import HybridProblem, RuleClassifier
 from dpadapt.hybrid.certificate import AgentsCertificate
 from dpadapt.hybrid.rules import Rule, class_numbers, feature_count
 from dpadapt.hybrid.units import FeatureUnits
+from dpadapt.learning.constraints import Instance, Named, Positive, Table
 from dpadapt.privacy import Session
 from dpadapt.privacy.local import Estimate, NotEnoughAgents
 
@@ -28,8 +28,6 @@ from .rounds import Round, best_of, plan_rounds, subsample_test_reweigh
 from .sample_sizes import Calibration, sizes_of_algorithm_2, sizes_of_algorithm_4
 from .schedules import DensityRun, PaperSchedule, TightSchedule
 from .sgd_learner import SGDLearner
-
-__all__ = ["SubsampleTestReweigh"]
 
 _FAILURE = 0.05  # probability that a certificate is wrong
 _UNTESTED = Estimate(math.nan, 0.0, 1.0, 0)

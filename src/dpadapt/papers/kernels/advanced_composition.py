@@ -8,8 +8,6 @@ from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
 
-__all__ = ["composed_epsilon"]
-
 
 def composed_epsilon(count: int, epsilon: float, delta: float) -> float:
     """e_0 of which ``count`` fit into (epsilon, delta) by advanced composition.

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpadapt._constraints import Count, OneOf, Table
 from dpadapt.kernels.asked_methods import AskedMethod
 from dpadapt.kernels.constants import Bounds, Constants
+from dpadapt.learning.constraints import Count, OneOf, Table
 from dpadapt.privacy.mechanisms.asked_model import Interactive
 
 from .doors.machines import PINPConstants, Setting, SparseVectorConstants
-
-__all__ = ["PINP", "SparseVector"]
 
 
 @dataclass(frozen=True)

@@ -53,14 +53,6 @@ from .advanced_composition import composed_epsilon
 from .doors.machines import PINPConstants, Setting
 from .rounds import Rounds
 
-__all__ = [
-    "answer_error",
-    "error_of_tdil",
-    "excess_of_tddl",
-    "points_of_tddl",
-    "rows_for_tddl",
-]
-
 _MOST_POINTS = 1 << 40  # of a pool
 
 

@@ -8,27 +8,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.queries import whitened_sensitivity
 from dpadapt.privacy import Hidden, Session
-
-__all__ = [
-    "all_predictions",
-    "all_sensitivity",
-    "away_from",
-    "difference_along",
-    "difference_at",
-    "each_sensitivity",
-    "norm_at_pool",
-    "prediction_at",
-    "scores",
-]
-
-Array = NDArray[np.float64]
 
 _LABEL = "predictions at the pool"
 _ABOVE = 1 + 1e-9  # rounding of a public bound
@@ -150,7 +136,7 @@ def norm_at_pool(session: Session, hidden: Hidden, pool: Pool, bounds: Bounds) -
 
 
 def scores(
-    session: Session, hidden: Hidden, fitted: Array, output: int, prediction: float
+    session: Session, hidden: Hidden, fitted: FloatArray, output: int, prediction: float
 ) -> Hidden:
     r"""-\|<w* - w_t, phi(z)>\| at the pool, lowest where w* and w_t differ most; for a choice.
 
@@ -186,7 +172,7 @@ def scores(
 
 
 def difference_at(
-    session: Session, hidden: Hidden, fitted: Array, output: int, point: int, prediction: float
+    session: Session, hidden: Hidden, fitted: FloatArray, output: int, point: int, prediction: float
 ) -> Hidden:
     """<w* - w_t, phi(z)> at one point of the pool: w_t is public, so it moves by S.
 
@@ -212,7 +198,7 @@ def difference_at(
     )
 
 
-def away_from(session: Session, hidden: Hidden, w: Array, prediction: float) -> Hidden:
+def away_from(session: Session, hidden: Hidden, w: FloatArray, prediction: float) -> Hidden:
     r"""w_t - w*, for a choice of a point z of the ball of radius R by \|<z, w_t - w*>\|.
 
     The score of any z moves by at most R Delta <= S, and the difference of two of them by 2S, as in
@@ -242,7 +228,7 @@ def away_from(session: Session, hidden: Hidden, w: Array, prediction: float) -> 
 
 
 def difference_along(
-    session: Session, hidden: Hidden, w: Array, point: Array, prediction: float
+    session: Session, hidden: Hidden, w: FloatArray, point: FloatArray, prediction: float
 ) -> Hidden:
     r"""<w* - w_t, z> for a public z of the ball of radius R: it moves by R Delta <= S.
 
@@ -266,5 +252,5 @@ def difference_along(
     )
 
 
-def _gap(predicted: Array, fitted: Array, output: int) -> Array:
+def _gap(predicted: FloatArray, fitted: FloatArray, output: int) -> FloatArray:
     return np.asarray(predicted.reshape(len(fitted), -1)[:, output] - fitted)

@@ -13,8 +13,6 @@ from dpadapt.privacy.mechanisms import Exponential, ExponentialOnBall, Gaussian
 
 from .doors.machines import POTENTIAL
 
-__all__ = ["Rounds"]
-
 
 @dataclass(frozen=True)
 class Rounds:

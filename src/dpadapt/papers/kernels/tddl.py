@@ -29,14 +29,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpadapt import _validate as validate
-from dpadapt._constraints import Between, OneOf, Table
+from dpadapt._types import FloatArray
 from dpadapt.kernels.constants import Bounds, Constants
 from dpadapt.kernels.kernel_facts import KernelFacts
 from dpadapt.kernels.pool import Pool, ball_least_squares
 from dpadapt.kernels.release import Release
+from dpadapt.learning.constraints import Between, OneOf, Table
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
@@ -46,9 +46,6 @@ from . import queries
 from .advanced_composition import composed_epsilon
 from .error_bounds import excess_of_tddl
 
-__all__ = ["TDDL", "noisy_predictions", "pool_size"]
-
-Array = NDArray[np.float64]
 CALIBRATIONS = ("gaussian", "laplace", "paper")
 
 
@@ -98,7 +95,7 @@ class TDDL(Release):
 
     def coefficients(
         self, session: Session, predictions: Hidden, pool: Pool, facts: Constants
-    ) -> Array:
+    ) -> FloatArray:
         """Release noisy predictions at the pool, and fit a model to them."""
         bounds = Bounds.joint(facts)
         if self.norm_share:
@@ -112,7 +109,7 @@ class TDDL(Release):
 
     def _within_estimate(
         self, session: Session, predictions: Hidden, pool: Pool, bounds: Bounds
-    ) -> Array:
+    ) -> FloatArray:
         """The fit in a ball whose radius is estimated; both are paid for together."""
         whole = queries.all_predictions(session, predictions, pool, bounds)
         length = queries.norm_at_pool(session, predictions, pool, bounds)
@@ -127,7 +124,7 @@ class TDDL(Release):
 
 def noisy_predictions(
     session: Session, predictions: Hidden, pool: Pool, bounds: Bounds, calibration: str
-) -> Array:
+) -> FloatArray:
     """Plan and release predictions at the pool: all at once, or point by point.
 
     Parameters

@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpadapt._types import FloatArray
 from dpadapt.kernels.constants import Bounds, Constants
 from dpadapt.kernels.kernel_facts import KernelFacts
 from dpadapt.kernels.pool import Pool
@@ -39,9 +39,6 @@ from dpadapt.privacy import Hidden, Session
 from . import queries
 from .rounds import Rounds
 
-__all__ = ["TDIL", "learn", "learn_linear"]
-
-Array = NDArray[np.float64]
 _ABOVE = 1 + 1e-12  # rounding of the norm of a point
 
 
@@ -82,7 +79,7 @@ class TDIL(Release):
 
     def coefficients(
         self, session: Session, predictions: Hidden, pool: Pool, facts: Constants
-    ) -> Array:
+    ) -> FloatArray:
         """Rounds over the pool, for each output."""
         rounds = Rounds.of(
             Bounds.each(facts),
@@ -93,7 +90,9 @@ class TDIL(Release):
         grants = session.plan(**rounds.mechanisms())
         return learn(session, grants, predictions, pool, rounds)
 
-    def weights(self, session: Session, weights: Hidden, facts: Constants, public: Array) -> Array:
+    def weights(
+        self, session: Session, weights: Hidden, facts: Constants, public: FloatArray
+    ) -> FloatArray:
         """Rounds over the ball."""
         bounds = Bounds.each(facts)
         rounds = Rounds.of(bounds, epsilon=session.epsilon, delta=session.delta)
@@ -101,7 +100,9 @@ class TDIL(Release):
         return learn_linear(session, grants, weights, rounds)[:, None]
 
 
-def learn(session: Session, grants: Any, predictions: Hidden, pool: Pool, rounds: Rounds) -> Array:
+def learn(
+    session: Session, grants: Any, predictions: Hidden, pool: Pool, rounds: Rounds
+) -> FloatArray:
     """Learn from rounds over a public pool; any kernel.
 
     Parameters
@@ -153,7 +154,7 @@ def learn(session: Session, grants: Any, predictions: Hidden, pool: Pool, rounds
     return alpha
 
 
-def learn_linear(session: Session, grants: Any, weights: Hidden, rounds: Rounds) -> Array:
+def learn_linear(session: Session, grants: Any, weights: Hidden, rounds: Rounds) -> FloatArray:
     """Learn from rounds over the whole ball of radius R; linear kernel, one output.
 
     Parameters

@@ -26,8 +26,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpadapt._constraints import Flag, Named, NonNegative, Null, Positive, Table
-from dpadapt._strategy import strategy_of
+from dpadapt.learning.constraints import Flag, Named, NonNegative, Null, Positive, Table
+from dpadapt.learning.strategy import strategy_of
 from dpadapt.mixing._solver import Run
 from dpadapt.mixing.features import PublicSample
 from dpadapt.mixing.softmax import Array, gradient
@@ -37,8 +37,6 @@ from .filtered_gradients import within
 from .projection import FeatureProjection, GradientProjection, GradientSpan
 from .public_phase import few_shot
 from .steps import PaperSolver
-
-__all__ = ["AdaMix"]
 
 _RATE = 2.0  # one over the curvature of the loss of unit rows
 _PUBLIC_STEPS = 200  # the paper's

@@ -18,8 +18,6 @@ from dataclasses import dataclass
 
 from dpadapt import _validate as validate
 
-__all__ = ["DescentFacts", "average_gap", "last_distance", "public_distance"]
-
 
 def average_gap(convexity: float, gradient: float, steps: int) -> float:
     r"""Theorem 15 (1): by how much f is too high at the weighted mean of T iterates.

@@ -8,12 +8,10 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt._constraints import Between, Positive, Table
-from dpadapt._strategy import Strategy
+from dpadapt.learning.constraints import Between, Positive, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing.features import PublicSample
 from dpadapt.mixing.softmax import Array, Codes, Rows, gradient_norms, residuals
-
-__all__ = ["AdaptiveClip", "FixedClip", "adaptive_clip", "held_out"]
 
 LEAST_CLIP = 1e-3  # below it public gradients say nothing about private ones
 _UNKNOWN = 1.0  # without public rows

@@ -8,11 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpadapt._constraints import Positive, Table
-from dpadapt._strategy import Strategy
+from dpadapt.learning.constraints import Positive, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing.softmax import Array
-
-__all__ = ["Ball", "Box", "ConstraintSet"]
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,6 @@ from dpadapt.privacy.core.sample import Known, Reduction, Sample
 from dpadapt.privacy.core.statistic import RowMean, RowSum, Statistic
 from dpadapt.privacy.mechanisms.gaussian import Gaussian, gaussian
 
-__all__ = ["EachRow", "FilteredGaussian", "FilteredMean", "FilteredSums", "IndividualFilter"]
-
 
 class FilteredMean(RowMean):
     """A mean that also says how much each row contributes, and can leave rows out."""

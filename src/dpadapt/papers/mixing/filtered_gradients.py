@@ -15,8 +15,6 @@ from .filtered import EachRow
 from .projection import GradientSpan
 from .queries import PricedGradients, ProjectedGradients
 
-__all__ = ["FilteredGradients", "within"]
-
 
 class FilteredGradients(NoisyGradients):
     """Sums over the rows that can still pay.

@@ -18,14 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from dpadapt._constraints import Flag, Instance, NonNegative, Null, Positive, Table
+from dpadapt.learning.constraints import Flag, Instance, NonNegative, Null, Positive, Table
 from dpadapt.mixing._solver import Run
 from dpadapt.mixing.softmax import Array
 
 from .constraint import ConstraintSet
 from .steps import PaperSolver
-
-__all__ = ["NoisyGD"]
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dpadapt._constraints import Named, Table
+from dpadapt.learning.constraints import Named, Table
 from dpadapt.mixing._classifier import UnitClassifier
 from dpadapt.mixing.steps import Steps
 from dpadapt.privacy.accounting.events import Relation
 
 from .noisy_gd import NoisyGD
 from .steps import StepsAtNoise
-
-__all__ = ["NoisyGDClassifier"]
 
 
 class NoisyGDClassifier(UnitClassifier):

@@ -16,8 +16,6 @@ from dpadapt.privacy.accounting.events import Addition, Event, Relation
 from dpadapt.privacy.accounting.pld import MOST_POINTS, PrivacyLoss, connect_the_dots
 from dpadapt.privacy.accounting.renyi import square
 
-__all__ = ["PoissonGaussianEvent", "SampledLoss"]
-
 
 @dataclass(frozen=True, slots=True)
 class PoissonGaussianEvent(Event):

@@ -9,8 +9,6 @@ from dpadapt.mixing.public_phase import with_unseen
 from dpadapt.mixing.softmax import Array, gradient, residuals
 from dpadapt.privacy import shrink_factors
 
-__all__ = ["few_shot", "one_pass"]
-
 
 def few_shot(public: PublicSample, *, steps: int, rate: float, penalty: float) -> Array:
     """Gradient descent from zero on the mean public loss (Algorithm 2, first phase).

@@ -20,8 +20,6 @@ from dpadapt.privacy import RowMap
 from .filtered import FilteredMean
 from .projection import GradientSpan
 
-__all__ = ["PricedGradients", "ProjectedGradients"]
-
 _TOGETHER = 8192  # rows whose clipped sum is projected at once
 
 

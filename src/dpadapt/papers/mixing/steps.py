@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpadapt import _validate as validate
-from dpadapt._constraints import Positive, Table
-from dpadapt._strategy import Strategy
+from dpadapt.learning.constraints import Positive, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing._solver import Solver
 from dpadapt.mixing.steps import FILTER, row_mu
 from dpadapt.privacy import Session
-
-__all__ = ["PaperSolver", "StepsAtNoise", "steps_for_noise"]
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._constraints import Instance, Null, Positive, Table
+from dpadapt.learning.constraints import Instance, Null, Positive, Table
 from dpadapt.mixing._solver import Run
 from dpadapt.mixing.features import PublicSample
 from dpadapt.mixing.softmax import Array, gradient
@@ -34,8 +34,6 @@ from dpadapt.mixing.softmax import Array, gradient
 from .constraint import ConstraintSet
 from .public_phase import one_pass
 from .steps import PaperSolver
-
-__all__ = ["Theory", "theorem_penalty"]
 
 _CURVATURE = 0.1  # c of the expected loss, guessed
 _LIPSCHITZ = 1.0  # of the public pass

@@ -14,8 +14,6 @@ from dpadapt.mixing.softmax import Array
 from .projection import GradientSpan
 from .queries import PricedGradients, ProjectedGradients
 
-__all__ = ["unsafe_individual_losses"]
-
 
 def unsafe_individual_losses(
     model: Any, X: ArrayLike, y: ArrayLike, *, public: tuple[ArrayLike, ArrayLike] | None = None

@@ -17,8 +17,6 @@ from dpadapt.privacy.mechanisms import Gaussian
 from .objective import ConvexPenalty, RowLoss, SmoothPenalty, loss_gradients
 from .queries.adaptation import StepClaims
 
-__all__ = ["Adapted", "PrivateSteps", "objective_gradients", "project"]
-
 Array = npt.NDArray[np.float64]
 PrivateGradients = Callable[[Array, Array], tuple[Array, Array]]  # of w and of the private u
 DISCREPANCY_SHARE = 0.1  # of mu^2

@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Mechanism, Session
 from dpadapt.reweighting._problems import ClassificationProblem, LinearModel, RegressionProblem
-from dpadapt.reweighting._units import Array, Units, bounded_sample, standard_units
+from dpadapt.reweighting._units import Units, bounded_sample, standard_units
 
 from .certificate import Certifier, ReweightingCertificate
 from .released_discrepancy import LabelledDiscrepancy
-
-__all__ = ["Certification", "PaperRegression", "PaperSample", "classification_sample"]
 
 _CERTIFICATE_SHARE = 0.1  # of the squared noise budget
 
@@ -28,11 +27,11 @@ class PaperSample:
     """Public rows as the paper has them: with a constant, bounded; and private ones likewise."""
 
     units: Units
-    rows: Array
+    rows: FloatArray
     labels: Any
     cleaning: Cleaning
 
-    def linear(self, coefficients: Array, **facts: Any) -> LinearModel:
+    def linear(self, coefficients: FloatArray, **facts: Any) -> LinearModel:
         """The model of coefficients (d + 1, k) in these units."""
         return LinearModel(*self.units.linear(coefficients), **facts)
 
@@ -69,7 +68,7 @@ class PaperRegression:
         session: Session,
         mechanisms: Mapping[str, Mechanism],
         alpha: float,
-        release: Callable[[Any], Array],
+        release: Callable[[Any], FloatArray],
     ) -> LinearModel:
         """Plan a solver's mechanisms, with the certificate if it is asked for; release both.
 
@@ -136,13 +135,13 @@ class Certification:
         return cls(sample.units, certifier, certifier.mechanisms(session, weight=weight))
 
     def release(
-        self, session: Session, grants: Any, slopes: Array, constants: Array
+        self, session: Session, grants: Any, slopes: FloatArray, constants: FloatArray
     ) -> ReweightingCertificate | None:
         """Of a model for plain rows."""
         return self.at(session, grants, self.units.inverse(slopes, constants)[:, 0])
 
     def at(
-        self, session: Session, grants: Any, coefficients: Array
+        self, session: Session, grants: Any, coefficients: FloatArray
     ) -> ReweightingCertificate | None:
         """None for coefficients beyond the norm bound (which were released: that is public)."""
         if np.linalg.norm(coefficients) > self.certifier.target.norm_bound:

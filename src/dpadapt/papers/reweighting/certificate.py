@@ -58,7 +58,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
-from dpadapt._certificate import NoisyNumber, SummedBound, cut_rows
+from dpadapt.learning.certificate import NoisyNumber, SummedBound, cut_rows
 from dpadapt.privacy import Mechanism, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.mechanisms.counted import LabelledRows
@@ -67,13 +67,6 @@ from .labelled_discrepancy import row_length
 from .objective import SquaredLoss
 from .queries.labelled_moment import hidden_loss
 from .released_discrepancy import LabelledDiscrepancy
-
-__all__ = [
-    "Certifier",
-    "ReweightingCertificate",
-    "anchored_bound",
-    "printed_bound",
-]
 
 Array = npt.NDArray[np.float64]
 _COUNTED = LabelledRows()

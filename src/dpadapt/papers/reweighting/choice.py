@@ -34,17 +34,6 @@ from .moment_regression import MomentRegression, ReleasedMoment
 from .profile import Array
 from .profiled_regression import ProfiledRegression
 
-__all__ = [
-    "Candidate",
-    "Choice",
-    "bound_score",
-    "candidate_grid",
-    "choose_by_random_stopping",
-    "choose_by_score",
-    "choose_on_holdout",
-    "public_loss_bound",
-]
-
 _SCORE_SHARE = 0.1  # of the squared noise budget of a run, for its score
 
 

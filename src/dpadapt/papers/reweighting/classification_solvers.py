@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._constraints import Between, Count, Grid, Null, OneOf, Positive, Table
-from dpadapt._strategy import Strategy
+from dpadapt.learning.constraints import Between, Count, Grid, Null, OneOf, Positive, Table
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
 from dpadapt.reweighting._problems import ClassificationProblem, LinearModel
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
@@ -19,8 +19,6 @@ from ._problems import classification_sample
 from .general_adaptation import GeneralAdaptation
 from .labelled_discrepancy import row_length
 from .profiled_classification import ProfiledClassification
-
-__all__ = ["GeneralGradient", "ProfiledLogistic"]
 
 _MOST_STEPS = 1000  # if the theorem has more
 _PROFILED_STEPS = 40

@@ -68,8 +68,6 @@ from .objective import (
 from .queries.adaptation import StepClaims
 from .released_discrepancy import LabelledDiscrepancy
 
-__all__ = ["ConvexAdaptation"]
-
 
 @dataclass(frozen=True, eq=False)
 class ConvexAdaptation:

@@ -56,8 +56,6 @@ from .labelled_discrepancy import row_length
 from .objective import LogisticLoss, RowLoss, SmoothPenalty, loss_gradients, reference_weights
 from .queries.adaptation import StepClaims, candidate_sensitivity, hidden_candidate_discrepancy
 
-__all__ = ["GeneralAdaptation"]
-
 
 @dataclass(frozen=True, eq=False)
 class GeneralAdaptation:

@@ -25,14 +25,6 @@ import numpy.typing as npt
 from dpadapt import _validate as validate
 from dpadapt.privacy import Cleaning
 
-__all__ = [
-    "BallMaximum",
-    "ball_maximum",
-    "difference_of_convex",
-    "labelled_discrepancy",
-    "labelled_moment",
-]
-
 Array = npt.NDArray[np.float64]
 
 

@@ -38,8 +38,6 @@ from .profile import Array, profile
 from .profiled_regression import ProfiledRegression
 from .queries.profiled_gradients import shrink_together
 
-__all__ = ["MomentRegression", "ReleasedMoment"]
-
 _ROUNDS = 100  # of reweighting, at most
 _SETTLED = 1e-9  # change of the coefficients at which it stops
 

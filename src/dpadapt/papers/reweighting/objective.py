@@ -41,19 +41,6 @@ from dpadapt import _validate as validate
 
 from .profile import profile as profiled_losses
 
-__all__ = [
-    "ConvexPenalty",
-    "HuberLoss",
-    "LogisticLoss",
-    "RowLoss",
-    "SmoothPenalty",
-    "SquaredLoss",
-    "gradient_bounds",
-    "loss_gradients",
-    "profile",
-    "reference_weights",
-]
-
 Array = npt.NDArray[np.float64]
 
 

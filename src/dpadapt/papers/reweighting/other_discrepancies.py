@@ -20,8 +20,6 @@ from dpadapt import _validate as validate
 
 from .labelled_discrepancy import ball_maximum
 
-__all__ = ["local_discrepancy", "one_sided_discrepancy", "unlabelled_discrepancy"]
-
 
 def one_sided_discrepancy(public: npt.ArrayLike, private: npt.ArrayLike, radius: float) -> float:
     r""":math:`\sup_w L_{priv}(w) - L_{pub}(w)` over the ball, at least 0 where some w attains it.

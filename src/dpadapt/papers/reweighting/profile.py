@@ -28,12 +28,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "ProfiledObjective",
-    "profile",
-    "profiled_objective",
-]
-
 Array = npt.NDArray[np.float64]
 
 

@@ -27,8 +27,6 @@ from dpadapt.reweighting.horizon import mean_of_last, predicted_noise
 from .profile import Array, profile
 from .queries.profiled_gradients import LogisticGradient, logistic_errors, shrink_together
 
-__all__ = ["ProfiledClassification"]
-
 _LARGEST_STEP, _SHORTER, _TRIALS = 0.5, 0.8, 100  # steps that are tried: 0.5, 0.4, 0.32, ...
 _SPREAD = (0.01, 2.0)  # of public logits: how small and how large a shift is reckoned with
 

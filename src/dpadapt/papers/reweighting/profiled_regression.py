@@ -27,8 +27,6 @@ from .profile import Array, profile
 from .queries.profiled_gradients import ClippedGradient, shrink_together
 from .released_discrepancy import LabelledDiscrepancy
 
-__all__ = ["ProfiledRegression"]
-
 _LARGEST_STEP, _SHORTER, _TRIALS = 0.5, 0.8, 100  # steps that are tried: 0.5, 0.4, 0.32, ...
 _LEAST_RESIDUAL = 1e-3  # of the public model, in labels of [-1, 1]: keeps the knee above 0
 _OFFSET_SHARE = 0.1  # of the squared noise budget, for the offset if it is released

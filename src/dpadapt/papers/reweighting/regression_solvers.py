@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt._constraints import Between, Count, Grid, Instance, Null, OneOf, Table
-from dpadapt._public_fits import fit_ridge
-from dpadapt._strategy import Strategy
+from dpadapt.learning.constraints import Between, Count, Grid, Instance, Null, OneOf, Table
+from dpadapt.learning.public_fits import fit_ridge
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
 from dpadapt.reweighting._problems import LinearModel, RegressionProblem
 
@@ -31,8 +31,6 @@ from .moment_regression import MomentRegression
 from .objective import HuberLoss, RowLoss, SquaredLoss
 from .profiled_regression import ProfiledRegression
 from .theorems import ConvexSetting, theorem_2_steps
-
-__all__ = ["ConvexGradient", "GeneralRegression", "Profiled", "Statistics"]
 
 _MOST_STEPS, _MOST_GENERAL_STEPS = 10_000, 1000  # if the theorem has more
 

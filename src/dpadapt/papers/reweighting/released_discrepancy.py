@@ -14,8 +14,6 @@ from dpadapt.privacy.mechanisms import Gaussian, Laplace
 from .labelled_discrepancy import labelled_moment, row_length
 from .queries.labelled_moment import LabelledMoment, hidden_discrepancy
 
-__all__ = ["LabelledDiscrepancy"]
-
 Array = npt.NDArray[np.float64]
 
 

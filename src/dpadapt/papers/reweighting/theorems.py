@@ -19,8 +19,6 @@ from ._adaptation import project
 from .general_adaptation import GeneralAdaptation
 from .objective import SquaredLoss
 
-__all__ = ["ConvexSetting", "gradient_mapping", "theorem_2", "theorem_2_steps", "theorem_4"]
-
 Array = npt.NDArray[np.float64]
 
 

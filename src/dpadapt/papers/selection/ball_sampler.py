@@ -33,12 +33,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
-__all__ = ["draw", "height"]
+from dpadapt._types import FloatArray
 
-Array = NDArray[np.float64]
 _PROPOSALS = 64  # at 0.8 accepted and more, all are rejected with probability 1e-44
 _STEEPEST = 1e12  # of a; beyond it v is taken for a shorter one, as by a projection on a ball
 _GRID = 2.0**-32  # of the radius, of every coordinate that comes out
@@ -46,8 +44,8 @@ _TINY = float(np.finfo(np.float64).tiny)
 
 
 def draw(
-    uniform: Callable[[int], Array], direction: Array, scale: float, radius: float = 1.0
-) -> Array:
+    uniform: Callable[[int], FloatArray], direction: FloatArray, scale: float, radius: float = 1.0
+) -> FloatArray:
     """Draw a point of the ball with density proportional to exp(|<z, direction>| / scale).
 
     If one record changes ``direction`` by at most D, it changes |<z, direction>| by at most S = R D
@@ -100,7 +98,7 @@ def draw(
     return np.asarray(np.trunc(inside * radius / grid) * grid)
 
 
-def height(piece: Array, within: Array, accept: Array, a: float, d: int) -> float:
+def height(piece: FloatArray, within: FloatArray, accept: FloatArray, a: float, d: int) -> float:
     """Draw q = 1 - s, with s of density proportional to (1 - s^2)^{(d-1)/2} e^{a s} on [0, 1].
 
     Parameters
@@ -130,7 +128,7 @@ def _fine(high: Any, low: Any) -> Any:
     return np.maximum(high + 2.0**-53 * low, _TINY)
 
 
-def _decay(uniform: Array, a: float) -> Array:
+def _decay(uniform: FloatArray, a: float) -> FloatArray:
     """Points of [0, 1] with density proportional to e^{-a x}; those far out from numbers near 0."""
     if a <= 1e-12:
         return 1 - uniform
@@ -168,7 +166,7 @@ class _Envelope:
             right = min(1.0, high + new._drop(high) / fall)
         return cls(a, k, mode, rise, left, fall, right)
 
-    def log_density(self, q: Array) -> Array:
+    def log_density(self, q: FloatArray) -> FloatArray:
         """g(q) - g(mode), written with ratios: the digits of a difference stay."""
         with np.errstate(divide="ignore"):
             ratio = np.log(q / self.mode) + np.log((2 - q) / (2 - self.mode))
@@ -182,7 +180,7 @@ class _Envelope:
     def _slope(self, q: float) -> float:
         return self.k / q - self.k / (2 - q) - self.a
 
-    def propose(self, piece: Array, within: Array) -> tuple[Array, Array]:
+    def propose(self, piece: FloatArray, within: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Points drawn under the envelope, and the height of the envelope there."""
         rising = -math.expm1(-self.rise * self.left) / self.rise
         flat = self.right - self.left

@@ -31,8 +31,6 @@ from dpadapt.privacy.core.statistic import RowMean
 from .exponential import Exponential
 from .random_stopping import RandomStopping, RandomStoppingEvent
 
-__all__ = ["CandidateLosses", "best_of_random_runs", "hide_losses", "holdout_choice"]
-
 
 @dataclass(frozen=True)
 class CandidateLosses(RowMean):

@@ -18,8 +18,6 @@ from dpadapt.privacy.core.noise import NoiseSource
 
 from . import ball_sampler
 
-__all__ = ["Exponential", "ExponentialOnBall", "noisy_argmin"]
-
 
 @dataclass(frozen=True)
 class Exponential(Noise):

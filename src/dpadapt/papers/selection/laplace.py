@@ -14,8 +14,6 @@ from dpadapt.privacy.core.hidden import Hidden
 from dpadapt.privacy.core.mechanism import Noise
 from dpadapt.privacy.core.noise import NoiseSource
 
-__all__ = ["Laplace", "LaplaceMin", "laplace", "laplace_argmin"]
-
 
 @dataclass(frozen=True)
 class Laplace(Noise):

@@ -21,8 +21,6 @@ from dpadapt.privacy.core.hidden import Hidden
 from dpadapt.privacy.core.mechanism import Mechanism, Noise
 from dpadapt.privacy.core.noise import NoiseSource
 
-__all__ = ["RandomStopping", "RandomStoppingEvent", "random_runs"]
-
 
 @dataclass(frozen=True, slots=True)
 class RandomStoppingEvent(Event):

@@ -16,8 +16,6 @@ from ... import _validate
 from .composition import compose_delta, gaussian_delta
 from .events import Event, is_known
 
-__all__ = ["calibrate", "gaussian_mu"]
-
 _RELATIVE = 1e-4  # how near to the smallest noise a numerical search comes
 _COARSE = 1e-3  # the same for events whose distributions take seconds
 _BEYOND = 1.02  # factor by which a search for a bracket aims beyond the root

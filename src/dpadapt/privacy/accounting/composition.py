@@ -32,18 +32,6 @@ from . import pld as _pld
 from .events import Event, Relation, is_known
 from .renyi import renyi_delta, renyi_epsilon
 
-__all__ = [
-    "compose_delta",
-    "compose_epsilon",
-    "fits",
-    "gaussian_delta",
-    "pld_epsilon",
-    "quick_epsilon",
-    "quickly_fits",
-    "relation_of",
-    "worst_ways",
-]
-
 _Events = tuple[Event, ...]
 _Of = Callable[[_Events, float], float]  # epsilon of events at a delta, or the reverse
 _MOST_SCENARIOS = 8  # ways to pass through splits that are looked at one by one

@@ -29,9 +29,6 @@ from .pld import PrivacyLoss, RandomisedResponse, WorstLoss
 from .renyi import renyi_pure, renyi_sum, square
 from .reviewed import EVENTS
 
-__all__ = ["BoundedRangeEvent", "DiscreteGaussianEvent", "Event", "GaussianEvent", "LaplaceEvent"]
-__all__ += ["ParallelEvent", "PureEvent", "Relation", "event_from_dict"]
-
 Relation = Literal["replace-one", "add-remove", "replace-unit"]  # unit: a person's rows together
 # in a ledger: ratios add up in squares, equal laws are counted, Renyi divergences and probabilities
 # of failure add up, the branches of a split are looked at

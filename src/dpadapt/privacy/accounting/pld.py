@@ -26,8 +26,6 @@ from dpadapt._types import FloatArray
 if TYPE_CHECKING:
     from .events import Event
 
-__all__ = ["PrivacyLoss", "RandomisedResponse", "WorstLoss", "distribution"]
-
 FINEST, _STEP = 1e-4, 5e-4  # grid step over the spread of the privacy loss
 MOST_POINTS = 100_000  # of one side of the grid of one sampled release
 _SMALLEST = 1e-9  # step of the grid

@@ -13,8 +13,6 @@ from dpadapt._types import FloatArray
 if TYPE_CHECKING:
     from .events import Event
 
-__all__ = ["renyi_delta", "renyi_epsilon", "renyi_orders", "renyi_pure", "renyi_sum"]
-
 
 def renyi_orders() -> FloatArray:
     """Grid of orders on which Renyi bounds are optimised: 1 + [1e-3, 1e6], log-spaced.

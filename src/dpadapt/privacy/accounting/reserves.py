@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 from .events import Event
 
-__all__ = ["Reserve", "reserve_label", "reserve_of"]
-
 _LABEL = re.compile(r"fit and evaluation \((\S+) of (\d+) held out\)")
 
 

@@ -17,8 +17,6 @@ from dpadapt._types import FloatArray
 from ... import _validate
 from ..rows.tables import Table, fill
 
-__all__ = ["Cleaning", "RowMap", "shrink_factors"]
-
 _HAIR = 1e-12  # relative
 _LEAST = float(np.finfo(np.float64).tiny)  # below it a float has fewer digits
 

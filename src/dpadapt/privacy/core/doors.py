@@ -6,8 +6,6 @@ from ... import _validate
 from ..accounting.reviewed import DOORS, FOR_PEOPLE
 from .errors import PrivacyError
 
-__all__ = ["check_door"]
-
 
 def check_door(mechanism: object, people: object = None) -> None:
     """Refuse whatever is not exactly a mechanism of this package, or not for several rows a person.

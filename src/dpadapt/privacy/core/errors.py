@@ -5,8 +5,6 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-__all__ = ["LET_THROUGH", "BudgetExceeded", "LedgerError", "PrivacyError"]
-
 # What leaves foreign code as it is. Everything else may speak of a private value, and is withheld:
 # also what is no Exception, as a panic of a library written in Rust.
 LET_THROUGH = (KeyboardInterrupt, SystemExit, GeneratorExit)

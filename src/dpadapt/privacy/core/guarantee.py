@@ -12,8 +12,6 @@ from typing import Any
 from ..accounting.composition import compose_epsilon, relation_of
 from ..accounting.events import Event, event_from_dict
 
-__all__ = ["Guarantee"]
-
 _RELATIONS = {
     "replace-one": "replacing any one private row by any other",
     "add-remove": "adding or removing any one private row",

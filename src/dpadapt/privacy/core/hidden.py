@@ -8,8 +8,6 @@ import numpy as np
 
 from .errors import PrivacyError
 
-__all__ = ["Hidden", "Opaque", "Part"]
-
 _MOST = 1e300  # of a number that noise is added to
 
 Part = Literal["all", "train", "holdout"]

@@ -23,8 +23,6 @@ from .errors import PrivacyError
 from .hidden import Hidden, Part
 from .noise import NoiseSource
 
-__all__ = ["Counting", "Grant", "Mechanism", "Noise", "OwnEpsilon"]
-
 
 class Mechanism(ABC):
     """What a session needs to know of whatever it releases.

@@ -6,8 +6,6 @@ import contextlib
 import math
 from pathlib import Path
 
-__all__ = ["NotEnoughMemory", "check_memory", "free_memory"]
-
 _GROUP = Path("/sys/fs/cgroup")
 
 

@@ -74,8 +74,6 @@ from ..accounting.events import (
 from .errors import PrivacyError
 from .home import here
 
-__all__ = ["ExactNoise", "NoiseSource", "SecureNoise", "SeededNoise", "noise_source"]
-
 _FLOAT_CAVEAT = (
     "Noise is drawn in float64 and the sum is rounded to a grid of about scale/4096: a "
     "mitigation of floating-point attacks, not a proof."

@@ -12,8 +12,6 @@ from .errors import PrivacyError
 from .mechanism import Mechanism
 from .noise import NoiseSource
 
-__all__ = ["Budget", "calibrated", "priced"]
-
 
 class Budget(Protocol):
     """Whoever keeps the budget of the data set (:mod:`dpadapt.privacy.ledger`)."""

@@ -19,8 +19,6 @@ from .noise import noise_source
 from .pricing import Budget
 from .session import Session
 
-__all__ = ["Private"]
-
 
 class Private:
     """Private rows that only a session can touch, and only for statistics it keeps hidden.

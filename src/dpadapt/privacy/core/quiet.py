@@ -18,8 +18,6 @@ import numpy as np
 from ..accounting.reviewed import READERS
 from .errors import LET_THROUGH, unreadable
 
-__all__ = ["muted", "quiet", "raised_here", "withheld"]
-
 Result = TypeVar("Result")
 _PACKAGE = Path(__file__).parents[1]
 _READERS = {_PACKAGE.parent / each for each in READERS}

@@ -34,8 +34,6 @@ from .sample import Progress, Sample
 from .shown import delta_caveat, foreign_caveat, printed_caveat
 from .statistic import Statistic
 
-__all__ = ["Session"]
-
 
 class Session:
     """One budget spent on one private sample; made by :meth:`dpadapt.Private.open`.

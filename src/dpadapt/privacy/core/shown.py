@@ -12,8 +12,6 @@ from ..accounting.events import Event
 if TYPE_CHECKING:
     from .guarantee import Guarantee
 
-__all__ = ["as_html"]
-
 _MOST_NAMES = 5
 
 

@@ -22,8 +22,6 @@ from .errors import PrivacyError
 from .memory import check_memory
 from .sample import ORDER_SLACK, ROUNDING, Known, Sample
 
-__all__ = ["RowMean", "RowSum", "Rows", "Statistic", "check_sum"]
-
 MOST_SUM = 1e290  # of rows times the bound on one of them; float64 ends at 1.8e308
 LEAST_BOUND = 1e-150  # on one row; squares of numbers below 1.5e-154 lose digits
 

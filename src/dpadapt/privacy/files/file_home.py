@@ -30,8 +30,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FileHome", "NotAtHome", "journals"]
-
 _ONE = "It has one name: where several programs or containers share it, share its folder."
 
 

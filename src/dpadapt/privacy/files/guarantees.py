@@ -7,8 +7,6 @@ from typing import Any
 
 from ..core.guarantee import Guarantee
 
-__all__ = ["read_guarantee"]
-
 _MOST = 1_000_000  # releases, all events together: composing many takes long
 
 

@@ -11,8 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["draft_of", "patience", "whole_file"]
-
 _DRAFT = ".new"
 _WAIT, _PATIENCE, _LONGEST = "DPADAPT_WAIT", 120.0, 86_400.0  # seconds
 _PAUSE = 0.02

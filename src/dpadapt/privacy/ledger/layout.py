@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Double, ForeignKey, Integer, MetaData, String, Table, Text
 
-__all__ = ["OLD", "VERSION", "charges", "datasets", "metadata", "schema"]
-
 VERSION = 2  # of the tables below; a ledger of another version is refused or converted
 OLD = 1  # the version that `dpadapt ledger adopt` converts
 

@@ -33,8 +33,6 @@ from .adopting import adopt
 from .opening import open_store
 from .records import Balance, Charge, Dataset, decode, encode
 
-__all__ = ["Account", "Charge", "Dataset", "Ledger"]
-
 _LONGEST = {"name": 200, "label": 500}
 # characters that show nothing, besides those of category Cf: joiners, fillers, variation selectors
 _INVISIBLE = (

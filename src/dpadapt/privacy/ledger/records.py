@@ -20,8 +20,6 @@ from ..accounting.events import Event, GaussianEvent, event_from_dict, is_known
 from ..core.errors import BudgetExceeded
 from .sums import summed
 
-__all__ = ["TOLERANCE", "Balance", "Charge", "Dataset"]
-
 TOLERANCE = 1e-12  # of a budget, relative
 
 _ENCODER = json.JSONEncoder(default=repr)  # made once: a long chain has many digests

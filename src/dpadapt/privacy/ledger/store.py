@@ -19,8 +19,6 @@ from ..core.errors import LedgerError
 from ..files.whole_files import patience
 from .layout import OLD, VERSION, metadata, schema
 
-__all__ = ["CREATE", "Store"]
-
 CREATE = "Create one with `dpadapt ledger create`."
 
 

@@ -63,8 +63,6 @@ from ..accounting.events import (
 )
 from ..accounting.renyi import renyi_orders, renyi_sum
 
-__all__ = ["SummedEvent", "Sums", "alike", "encode_sums", "summed"]
-
 _MOST_STOPPED = 8  # random stoppings that are kept as they are
 _MOST_SPLITS = 8  # different splits, none of whose branches covers the others
 _FINENESS = (64, 32, 16, 8, 4, 2, 1)  # laws an octave, where there are too many

@@ -1,6 +1,7 @@
 """Read for hybrid methods: agents who randomise their own answers, a second core."""
 
-from .agents import AgentAskedTwice, Agents, NotEnoughAgents, Poll
+from .agents import Agents
+from .poll import AgentAskedTwice, NotEnoughAgents, Poll
 from .randomisers import BallResponse, BinaryResponse, GaussianResponse
 from .replies import Estimate, Replies, agents_needed, estimate
 

@@ -20,8 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["MARK", "end_family"]
-
 MARK = "DPADAPT_CONVERSATION"
 _ROUNDS = 100  # of ending what was found: whoever forks meanwhile is found in the next
 _PROC = Path("/proc")

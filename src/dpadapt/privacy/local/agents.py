@@ -12,9 +12,7 @@ import numpy as np
 from ..core.home import Home
 from ..core.noise import noise_source
 from .holders import Holders, MemoryHolders, ParquetHolders, ProcessHolders
-from .poll import AgentAskedTwice, NotEnoughAgents, Poll
-
-__all__ = ["AgentAskedTwice", "Agents", "NotEnoughAgents", "Poll"]
+from .poll import Poll
 
 
 class Agents:

@@ -22,8 +22,6 @@ from ..rows.tables import numbers
 from .randomisers import BinaryResponse, GaussianResponse
 from .replies import Randomiser, Replies
 
-__all__ = ["Holders", "MemoryHolders", "ParquetHolders", "ProcessHolders", "Question"]
-
 _BLOCK = 32_768  # rows whose answers are computed at a time
 Ids = NDArray[np.int64]
 Classes = tuple[Any, ...] | None

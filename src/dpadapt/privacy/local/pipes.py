@@ -20,8 +20,6 @@ from typing import IO
 
 from ._family import MARK, end_family
 
-__all__ = ["Heard", "converse"]
-
 _CHUNK = 1 << 16  # bytes
 
 

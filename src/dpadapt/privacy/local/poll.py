@@ -22,8 +22,6 @@ from .replies import Randomiser, Replies
 if TYPE_CHECKING:
     from .agents import Agents
 
-__all__ = ["AgentAskedTwice", "NotEnoughAgents", "Poll"]
-
 Ids = NDArray[np.int64]
 
 _CAVEATS = (

@@ -24,8 +24,6 @@ from ..accounting.composition import gaussian_delta
 from ..accounting.events import Event, PureEvent
 from ..core.noise import NoiseSource
 
-__all__ = ["BallResponse", "BinaryResponse", "GaussianResponse"]
-
 _GRAIN = 2.0**-53  # uniforms are whole multiples of it
 _LEAST_EPSILON = 1e-6  # below, an answer is as good as a coin
 

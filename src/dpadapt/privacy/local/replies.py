@@ -14,8 +14,6 @@ from dpadapt._types import FloatArray
 from ... import _validate
 from .randomisers import BallResponse, BinaryResponse, GaussianResponse
 
-__all__ = ["Estimate", "Replies", "agents_needed", "estimate"]
-
 Randomiser = BinaryResponse | GaussianResponse | BallResponse
 
 

@@ -22,8 +22,6 @@ from ..core.session import Session
 from .asked_model import AskedModel
 from .secret_state import Remembered, SecretState
 
-__all__ = ["Answers"]
-
 _TOGETHER = 256  # new questions that are drawn, and written, at a time
 
 

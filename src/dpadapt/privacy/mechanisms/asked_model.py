@@ -17,8 +17,6 @@ from ..core.mechanism import Mechanism
 from ..core.noise import NoiseSource
 from ..statistics.gram import Gram
 
-__all__ = ["AskedModel", "Interactive", "Questions"]
-
 
 class Interactive(Mechanism):
     """Answers of a private model to questions that come one after another.

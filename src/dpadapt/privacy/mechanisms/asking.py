@@ -26,8 +26,6 @@ from .answers import Answers
 from .asked_model import AskedModel, check_interactive
 from .secret_state import SecretState, damaged
 
-__all__ = ["open_answers", "restore_answers"]
-
 
 def open_answers(
     session: Session, model: AskedModel, state: str | os.PathLike[str] | None = None

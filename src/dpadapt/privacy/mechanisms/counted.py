@@ -39,8 +39,6 @@ from ..core.session import Session
 from ..core.statistic import Statistic
 from .gaussian import Gaussian
 
-__all__ = ["COUNTED", "LabelledRows", "count_labels"]
-
 COUNTED = "rows with a label"
 """The label of the count, in event logs."""
 

@@ -19,19 +19,6 @@ from ..core.hidden import Hidden
 from ..core.mechanism import Noise
 from ..core.noise import NoiseSource
 
-__all__ = [
-    "Gaussian",
-    "GaussianInside",
-    "GaussianProcess",
-    "SymmetricGaussian",
-    "from_svec",
-    "gaussian",
-    "gaussian_process",
-    "gaussian_process_slack",
-    "svec",
-    "symmetric_gaussian",
-]
-
 NUGGET = 1e-6  # of the mean variance, on the diagonal of every Gaussian-process covariance
 
 

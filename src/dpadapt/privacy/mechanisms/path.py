@@ -25,8 +25,6 @@ from .answers import Answers
 from .asked_model import AskedModel, Interactive
 from .secret_state import Remembered
 
-__all__ = ["NUGGET", "GaussianPath", "LazyPath"]
-
 NUGGET = 1e-6  # of R^2: variance that every distinct question has to itself
 _BITS = 12  # an answer is rounded to its noise over 2^12: its last digits must not betray it
 _TOGETHER = 256  # questions that are drawn, and rows of the factor that are solved for, at a time

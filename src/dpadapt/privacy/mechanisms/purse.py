@@ -19,8 +19,6 @@ from ..core.mechanism import Mechanism
 from ..core.noise import NoiseSource
 from .gaussian import check_square, gaussian, svec, symmetric_gaussian
 
-__all__ = ["GaussianPurse"]
-
 # Shares are added up exactly, however small they are. Ten times the float64 number 0.1 is a hair
 # more than 1: so much is allowed, and noise is larger by more, so that all cost what was charged.
 HAIR = 1e-9

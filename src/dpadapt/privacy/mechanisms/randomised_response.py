@@ -17,9 +17,6 @@ from ..core.hidden import Hidden
 from ..core.mechanism import OwnEpsilon
 from ..core.noise import NoiseSource
 
-__all__ = ["RandomisedResponse", "randomised_response"]
-
-
 _MOST = 1 << 20  # categories: a uniform of 53 bits tells more of them apart evenly
 
 

@@ -31,8 +31,6 @@ from ..files.file_home import NotAtHome, home_of, journals, read_on_disk
 from ..rows.sources import Block
 from ._digest import framed, keyed_digest
 
-__all__ = ["Remembered", "SecretState"]
-
 _MARK = 0x64706164  # "dpad", the application id of the file
 _VERSION = 3
 _EARLIER = {

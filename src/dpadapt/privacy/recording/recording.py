@@ -15,8 +15,6 @@ from ..core.errors import PrivacyError
 from .places import places
 from .tape import Recording
 
-__all__ = ["recording"]
-
 _ONE_AT_A_TIME = Lock()
 
 

@@ -20,8 +20,6 @@ from typing import Any
 
 from dpadapt._types import FloatArray
 
-__all__ = ["Diverged", "Recorded", "Recording"]
-
 
 class Diverged(Exception):
     """Private values decide what is done, not only what is released."""

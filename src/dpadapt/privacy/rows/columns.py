@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from .cells import Cells, cells_of, key, number, numbers_of, text
 from .times import TIMES
 
-__all__ = ["KINDS", "Fits"]
-
 KINDS = ("number", "flag", "date", "text", "category", "duration", "period", "object")
 Fits = NDArray[np.bool_] | None  # which cells the type of a column can hold; None: all
 _FLAGS, _TEXTS = (bool, np.bool_), (str, bytes)

@@ -56,8 +56,6 @@ from ..core.quiet import muted
 from .row_wise import closed, content, names_of_unknown, parts_of, row_wise
 from .total import by_rows, taken
 
-__all__ = ["Alone", "apply", "apply_to_pairs", "note", "noted"]
-
 Chosen = NDArray[np.bool_]
 Results = tuple[Any, ...]  # arrays with one row for each row of a call; or None
 Finish = Callable[[Any, int], Results]

@@ -13,8 +13,6 @@ import sys
 from collections import OrderedDict
 from typing import Any
 
-__all__ = ["known_layers"]
-
 # Names in `torch.nn` of layers that do to every example of a batch what they do to it alone, when
 # nothing is trained (dropout does nothing then): cells one by one, sums within an example, products
 # with a public matrix. `tests/privacy/test_layers.py` checks each, to the last bit.

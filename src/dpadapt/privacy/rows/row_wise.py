@@ -20,8 +20,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["closed", "content", "names_of_unknown", "parts_of", "row_wise"]
-
 _HOME = f"{Path(__file__).parents[2]}{os.sep}"
 # Public names in scikit-learn of what treats every row of a block on its own, proved by reading
 # them: cells are looked up or computed one by one, or a row is multiplied by a public matrix, whose

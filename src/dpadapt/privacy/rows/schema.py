@@ -13,8 +13,6 @@ from .cells import Cells, key
 from .columns import KINDS, Column, Fits, _spelling
 from .tables import Block, Table, column_of, numbers, objects
 
-__all__ = ["Schema"]
-
 
 @dataclass(frozen=True, eq=False)
 class Schema:

@@ -27,13 +27,6 @@ from .cells import cells_of, codes, numbers_of
 from .schema import as_read
 from .tables import Table, numbers, objects
 
-__all__ = [
-    "MemoryRows",
-    "ParquetRows",
-    "RowSource",
-    "SparseRows",
-]
-
 BLOCK_ROWS = 16_384  # at most; small enough for the processor's cache at 20 columns
 BLOCK_CELLS = 1 << 20  # at most, so that wide tables stay within memory
 Block = tuple[Table, FloatArray | None]

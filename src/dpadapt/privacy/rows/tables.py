@@ -13,8 +13,6 @@ from dpadapt._types import FloatArray
 from ..core.errors import LET_THROUGH
 from .cells import Cells, cells_of, numbers_of
 
-__all__ = ["Block", "numbers"]
-
 Table = Any  # one block of rows: an array, a DataFrame, a sparse matrix or a Block
 
 

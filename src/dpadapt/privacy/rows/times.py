@@ -16,8 +16,6 @@ import numpy as np
 
 from .cells import date
 
-__all__ = ["TIMES", "duration"]
-
 _NO_DURATION = np.timedelta64("NaT", "us")
 _IN_NANOSECONDS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
 _IN_NANOSECONDS |= {"h": 3600 * 10**9, "D": 86_400 * 10**9, "W": 7 * 86_400 * 10**9}

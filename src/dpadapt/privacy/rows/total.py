@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from ..core.errors import LET_THROUGH
 
-__all__ = ["by_rows", "taken"]
-
 Chosen = NDArray[np.bool_]
 Places = NDArray[np.intp]
 Results = tuple[Any, ...]  # arrays with one row for each row of a call; or None

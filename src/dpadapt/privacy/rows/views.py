@@ -17,8 +17,6 @@ from .schema import ReadBlock, Schema, is_sparse, ruled
 from .sources import Block, ParquetRows, Places, RowSource, unique
 from .tables import Table, numbers
 
-__all__ = ["MappedRows", "ReadRows", "SelectedRows"]
-
 _SLOW_ROWS = 256  # in a block, where a map is called for each row
 _KEPT_BYTES = 1 << 30  # of what it made of them, at most
 

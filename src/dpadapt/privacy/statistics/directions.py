@@ -13,8 +13,6 @@ from dpadapt._types import FloatArray
 from ..core.cleaning import Cleaning
 from ..rows.tables import Table, fill
 
-__all__ = ["Directions"]
-
 
 @dataclass(frozen=True, eq=False)
 class Directions:

@@ -20,8 +20,6 @@ from ..core.statistic import Statistic, check_sum
 from ..rows.foreign import apply, apply_to_pairs
 from ..rows.tables import Table
 
-__all__ = ["Gram"]
-
 _PIECE = 1024  # rows that a kernel is asked about at once: what it returns stays small
 
 

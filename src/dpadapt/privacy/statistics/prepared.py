@@ -16,8 +16,6 @@ from ..rows.foreign import apply
 from ..rows.row_wise import row_wise
 from ..rows.tables import Table
 
-__all__ = ["Prepared"]
-
 
 @dataclass(frozen=True, eq=False)
 class Prepared:

@@ -12,8 +12,6 @@ from dpadapt._types import FloatArray
 from ..core.cleaning import Cleaning
 from ..core.statistic import RowMean
 
-__all__ = ["SecondMoment"]
-
 _PIECE = 1024  # rows
 
 

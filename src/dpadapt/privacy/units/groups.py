@@ -34,8 +34,6 @@ from ..accounting.events import (
 )
 from ..core.errors import PrivacyError
 
-__all__ = ["of_people"]
-
 _NOISY = (BoundedRangeEvent, DiscreteGaussianEvent, GaussianEvent, LaplaceEvent)
 
 

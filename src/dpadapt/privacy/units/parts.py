@@ -41,8 +41,6 @@ from ..rows.tables import Table
 from ..rows.total import taken
 from .people import People
 
-__all__ = ["HeldOut", "PartRows", "hold_out", "paid_part"]
-
 _ROUNDING = 1e-12  # of a square of mu, which adds up from several
 
 

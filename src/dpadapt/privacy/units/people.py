@@ -58,8 +58,6 @@ from ..rows.parquet import parquet_files
 from ..rows.sources import Block, MemoryRows, ParquetRows, Places, RowSource
 from .groups import of_people
 
-__all__ = ["People", "PeopleRows", "memory_rows", "parquet_rows"]
-
 _KEY = secrets.token_bytes(32)  # of the order of people
 _DIGITS = re.compile(r"([+-]?)(\d+)(\.0*)?", re.ASCII)  # of a text that is a whole number
 _WHOLE, _LONG = (int, np.integer), (Decimal, Fraction)

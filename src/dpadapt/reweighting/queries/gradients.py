@@ -13,8 +13,6 @@ import numpy.typing as npt
 
 from dpadapt.privacy import RowMap, RowMean, shrink_factors
 
-__all__ = ["Level", "RowGradient"]
-
 Array = npt.NDArray[np.float64]
 
 

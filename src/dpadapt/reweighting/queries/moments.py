@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from dpadapt.privacy import PrivacyError, RowMap, RowMean
 
-__all__ = ["BoundedMoment"]
-
 Array = npt.NDArray[np.float64]
 
 

@@ -16,8 +16,6 @@ from dpadapt.privacy.rows.total import by_rows, taken
 
 from ..torch_module import as_rows, load_torch, shaped, trainable, with_parameters
 
-__all__ = ["NetworkGradient"]
-
 Array = npt.NDArray[np.float64]
 _CELLS = 1 << 22  # numbers in the gradients that are held at once
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from dpadapt.privacy import RowMap, RowMean
 
-__all__ = ["CellShares"]
-
 Array = npt.NDArray[np.float64]
 Function = Callable[[Array, Array], Array]
 

@@ -24,8 +24,6 @@ from dpadapt.discrepancy.matrices import Array
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.statistics import SecondMoment
 
-__all__ = ["Bounds", "bounds_of"]
-
 _ROUNDING = 1e-11  # of the squared norms: what rounding can add to the change of a moment
 
 

@@ -14,8 +14,6 @@ from dpadapt.privacy.statistics import SecondMoment
 
 from .bounds import Bounds
 
-__all__ = ["choice_range", "discrepancy_move", "hidden_discrepancies", "hidden_discrepancy"]
-
 
 def discrepancy_move(query: SecondMoment, X: Array, n_rows: int) -> float:
     r"""Sensitivity of the discrepancy of public rows X with public weights.

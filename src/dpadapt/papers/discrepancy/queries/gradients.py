@@ -18,15 +18,6 @@ from dpadapt.privacy import Hidden, Session
 
 from .bounds import Bounds
 
-__all__ = [
-    "Scores",
-    "Smoothing",
-    "gradient_spread",
-    "hidden_gradient",
-    "hidden_gradient_matrix",
-    "hidden_scores",
-]
-
 
 class Smoothing(Protocol):
     """What an algorithm needs to know of a smooth function of M. Sensitivities: replace-one."""

@@ -9,15 +9,6 @@ from dpadapt.discrepancy.matrices import Array
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.statistics import SecondMoment
 
-__all__ = [
-    "Objective",
-    "gap_range",
-    "hidden_coefficient_gradient",
-    "hidden_gaps",
-    "hidden_weight_gradient",
-    "vertex_range",
-]
-
 _SIMPLEX = (1.0, 0.0)  # how its vertices swing: see :mod:`dpadapt.papers.discrepancy.sets`
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-__all__ = ["solve"]
-
 Words = NDArray[np.uint64]
 Bits = NDArray[np.uint8]
 

@@ -23,8 +23,6 @@ from .draws import check_drawn, check_rate
 from .one_draw import OneDrawGaussianEvent
 from .weights import draw_rate
 
-__all__ = ["Descent", "DrawnDescent"]
-
 Loss = Literal["hinge", "logistic"]
 BLOCK_CELLS = 1 << 18  # drawn, cleaned and noised at a time; small enough for the cache
 

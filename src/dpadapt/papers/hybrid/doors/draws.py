@@ -24,8 +24,6 @@ from .loans import Loan
 from .weighted import cap_of
 from .weights import RowWeights, draw_rate, mass_of, projected
 
-__all__ = ["DrawsEvent", "LearnOnDraws", "draws", "printed_draws_epsilon"]
-
 
 @dataclass(frozen=True, slots=True)
 class DrawsEvent(Event):

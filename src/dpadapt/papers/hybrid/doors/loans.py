@@ -14,8 +14,6 @@ from dpadapt.privacy.rows.sources import Block, Places, RowSource
 if TYPE_CHECKING:
     from dpadapt.privacy.core.private import Private
 
-__all__ = ["Loan"]
-
 Model = TypeVar("Model")
 _OVER = "the drawn rows were lent to a learner for one call, which is over."
 

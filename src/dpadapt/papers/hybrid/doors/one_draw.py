@@ -50,8 +50,6 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.events import Addition, Event
 from dpadapt.privacy.accounting.pld import FINEST, MOST_POINTS, PrivacyLoss
 
-__all__ = ["DrawnLoss", "OneDrawGaussianEvent", "loss_masses", "loss_moments", "renyi"]
-
 _CELLS = 600  # of the upper sums
 _FAR = 40.0  # standard deviations of noise, where the nodes end
 _ORDERS = 721  # at which upper sums are formed; between them the bound is interpolated

@@ -40,8 +40,6 @@ from dpadapt.privacy.core.mechanism import OwnEpsilon
 from dpadapt.privacy.core.noise import NoiseSource
 from dpadapt.privacy.core.statistic import Rows
 
-__all__ = ["Parity", "pack_bits", "parity_masks", "thinning"]
-
 _CHUNK = 1 << 16  # rows packed at once
 
 

@@ -21,8 +21,6 @@ from dpadapt.privacy.rows.sources import BLOCK_ROWS
 
 from .weights import MOST_RATE, ROUNDING, RowWeights, log_cap, mass_of, projected
 
-__all__ = ["Weighted", "WeightedMean", "reweigh", "weighted_sensitivity"]
-
 Losses = Callable[[FloatArray, FloatArray | None], FloatArray]
 KEPT_ROWS = 1 << 24  # of which projected weights are kept for the next query
 

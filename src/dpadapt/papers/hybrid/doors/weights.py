@@ -42,8 +42,6 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy.core.hidden import Part
 from dpadapt.privacy.core.session import Session
 
-__all__ = ["RowWeights", "density_schedule", "draw_rate", "log_cap", "mass_of", "projected"]
-
 PIECE = 1 << 16  # log-weights at a time: temporaries stay in the processor's cache
 # Most that the rates may add up to: float64 knows a weight of e^-1000 to 13 digits (ROUNDING).
 MOST_RATE = 1000.0

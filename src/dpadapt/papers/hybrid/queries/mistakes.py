@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpadapt._types import FloatArray
 from dpadapt.hybrid.questions import Mistake
 from dpadapt.hybrid.rules import Rule
 from dpadapt.privacy import Hidden, RowMap, Session
@@ -17,16 +17,12 @@ from dpadapt.privacy import Hidden, RowMap, Session
 from ..doors.weighted import Weighted, WeightedMean, reweigh, weighted_sensitivity
 from ..doors.weights import RowWeights
 
-__all__ = ["ClassLosses", "Hypotheses", "hide_scores", "lower_weights"]
-
-Array = NDArray[np.float64]
-
 
 class Hypotheses(Protocol):
     """A finite class of hypotheses, as far as its mistakes go."""
 
     def __len__(self) -> int: ...
-    def mistakes(self, X: Array, y: Array, weights: Array) -> Array:
+    def mistakes(self, X: FloatArray, y: FloatArray, weights: FloatArray) -> FloatArray:
         """Sum of the weights of the rows on which each hypothesis errs. A label 0 is an error."""
 
 
@@ -66,11 +62,13 @@ class ClassLosses(WeightedMean):
         """One number for each hypothesis."""
         return (len(self.hypotheses),)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Number of mistakes, unweighted."""
         return self.weighted_block(X, y, np.ones(len(X)))
 
-    def weighted_block(self, X: Array, y: Array | None, weights: Array) -> Array:
+    def weighted_block(
+        self, X: FloatArray, y: FloatArray | None, weights: FloatArray
+    ) -> FloatArray:
         """Weights of the rows on which each hypothesis errs."""
         labels = np.zeros(len(X)) if y is None else y
         return self.hypotheses.mistakes(X, labels, weights)

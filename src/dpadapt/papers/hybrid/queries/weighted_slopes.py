@@ -6,16 +6,12 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import RowMap
 
 from ..doors.weighted import WeightedMean
-
-__all__ = ["WeightedJointSlope", "WeightedSlope"]
-
-Array = NDArray[np.float64]
 
 _SHORTER = 1e-12  # by which residuals of many classes are shortened: above what rounding adds
 
@@ -48,7 +44,7 @@ class WeightedSlope(WeightedMean):
     """
 
     cleaning: RowMap
-    coefficients: Array
+    coefficients: FloatArray
     label: str = "weighted gradient"
     magnitude: float = 1.0
 
@@ -56,11 +52,13 @@ class WeightedSlope(WeightedMean):
         """One number for each coefficient."""
         return (len(self.coefficients),)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of the gradients, unweighted."""
         return self.weighted_block(X, y, np.ones(len(X)))
 
-    def weighted_block(self, X: Array, y: Array | None, weights: Array) -> Array:
+    def weighted_block(
+        self, X: FloatArray, y: FloatArray | None, weights: FloatArray
+    ) -> FloatArray:
         """Sum of the gradients, each times its weight."""
         if y is None:
             return np.zeros(len(self.coefficients))
@@ -112,7 +110,7 @@ class WeightedJointSlope(WeightedMean):
     """
 
     cleaning: RowMap
-    coefficients: Array
+    coefficients: FloatArray
     label: str = "weighted joint gradient"
     magnitude: float = math.sqrt(2.0)
 
@@ -120,11 +118,13 @@ class WeightedJointSlope(WeightedMean):
         """One number for each coefficient."""
         return self.coefficients.shape
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of the gradients, unweighted."""
         return self.weighted_block(X, y, np.ones(len(X)))
 
-    def weighted_block(self, X: Array, y: Array | None, weights: Array) -> Array:
+    def weighted_block(
+        self, X: FloatArray, y: FloatArray | None, weights: FloatArray
+    ) -> FloatArray:
         """Sum of the gradients, each times its weight."""
         if y is None:
             return np.zeros(self.coefficients.shape)

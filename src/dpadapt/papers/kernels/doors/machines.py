@@ -50,15 +50,6 @@ from dpadapt.privacy.mechanisms.secret_state import Remembered
 
 from .updates import UpdatesEvent
 
-__all__ = [
-    "Answer",
-    "PINPConstants",
-    "PINPMachine",
-    "Setting",
-    "SparseVectorConstants",
-    "SparseVectorMachine",
-]
-
 POTENTIAL = 16 / 5  # steps, at most, in units of (C R / sigma)^2
 
 Score = Callable[[Any], float]

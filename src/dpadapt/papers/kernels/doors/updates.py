@@ -30,8 +30,6 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.events import Addition, NoisyEvent
 
-__all__ = ["UpdatesEvent"]
-
 
 @dataclass(frozen=True, slots=True)
 class UpdatesEvent(NoisyEvent):

@@ -17,8 +17,6 @@ from dpadapt.privacy import Hidden, Session
 
 from ..objective import RowLoss, SquaredLoss, loss_gradients
 
-__all__ = ["StepClaims", "candidate_sensitivity", "hidden_candidate_discrepancy"]
-
 Array = npt.NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _WORST = (1 - math.sqrt(0.5)) / 2

@@ -14,8 +14,6 @@ from dpadapt.privacy import Cleaning, Hidden, PrivacyError, RowMean, Session
 
 from ..labelled_discrepancy import labelled_discrepancy
 
-__all__ = ["LabelledMoment", "hidden_discrepancy", "hidden_loss"]
-
 Array = npt.NDArray[np.float64]
 TOLERANCE = 1e-10  # of the solver, relative to B: a thousand times what rounding does at d = 1000
 

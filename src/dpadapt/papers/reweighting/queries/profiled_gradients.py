@@ -13,8 +13,6 @@ from dpadapt.privacy import PrivacyError, RowMap, RowMean, shrink_factors
 
 from ..profile import profile
 
-__all__ = ["ClippedGradient", "LogisticGradient", "shrink_together"]
-
 Array = npt.NDArray[np.float64]
 
 

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["row_progress"]
-
 
 @contextmanager
 def row_progress(title: str, verbose: int) -> Iterator[Callable[[int, int], None] | None]:

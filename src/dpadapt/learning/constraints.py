@@ -15,28 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ._lazy import is_of, named
-
-__all__ = [
-    "Between",
-    "Constraint",
-    "Count",
-    "Flag",
-    "Fraction",
-    "Grid",
-    "Instance",
-    "Like",
-    "Named",
-    "NonNegative",
-    "Null",
-    "OneOf",
-    "Positive",
-    "Table",
-    "Vector",
-    "check_parameters",
-    "check_value",
-    "constraints_of",
-]
+from dpadapt._lazy import is_of, named
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +161,7 @@ class OneOf(_Listed):
 
 @dataclass(frozen=True, init=False)
 class Named(Constraint):
-    """A strategy (:class:`dpadapt._strategy.Strategy`): the name of a default one, or an object.
+    """A strategy (:class:`.strategy.Strategy`): the name of a default one, or an object.
 
     A class may be given by its dotted name; it is imported when it is asked for.
 

@@ -6,13 +6,10 @@ import base64
 import io
 from typing import TYPE_CHECKING, Any
 
-from .wording import one_line
-
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "GREY", "INK", "ORANGE", "STYLE", "as_data_uri", "blank", "plain", "set_title"]
-
+_LONGEST_NAME = 40
 BLUE, ORANGE, GREY, INK = "#0072B2", "#D55E00", "#767676", "#222222"  # Okabe and Ito's
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -26,6 +23,18 @@ STYLE: dict[Any, Any] = {
     "grid.color": "#e4e4e4",
     "svg.hashsalt": "dpadapt",
 }
+
+
+def one_line(text: Any) -> str:
+    r"""Text on one line, not too long.
+
+    Examples
+    --------
+    >>> one_line("two \n  words"), len(one_line("w" * 500))
+    ('two words', 40)
+    """
+    line = " ".join("".join(c if c.isprintable() else " " for c in str(text)).split())
+    return line if len(line) <= _LONGEST_NAME else line[: _LONGEST_NAME - 1] + "…"
 
 
 def as_data_uri(figure: Figure) -> str:

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
-from dpadapt._checks import public_scaling
+from dpadapt._types import FloatArray
 
-__all__ = ["PublicRidge", "fit_logistic", "fit_ridge", "public_ridge"]
+from .checks import public_scaling
 
-Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
 _STRENGTHS = np.logspace(-3, 4, 15)  # of the ridge, tried by leave-one-out
@@ -33,11 +32,13 @@ class PublicRidge(NamedTuple):
         columns.
     """
 
-    coefficients: Array
+    coefficients: FloatArray
     strength: float
 
 
-def public_ridge(rows: Array, targets: Array, weights: Array | None = None) -> PublicRidge:
+def public_ridge(
+    rows: FloatArray, targets: FloatArray, weights: FloatArray | None = None
+) -> PublicRidge:
     """Ridge with its strength by leave-one-out; the constant is not penalised.
 
     The penalty is on standardised columns, so that the model does not depend on their units: every
@@ -62,12 +63,16 @@ def public_ridge(rows: Array, targets: Array, weights: Array | None = None) -> P
     return PublicRidge(found, float(model.alpha_))
 
 
-def fit_ridge(rows: Array, targets: Array, weights: Array | None = None) -> Array:
+def fit_ridge(
+    rows: FloatArray, targets: FloatArray, weights: FloatArray | None = None
+) -> FloatArray:
     """Coefficients of :func:`public_ridge`."""
     return public_ridge(rows, targets, weights).coefficients
 
 
-def fit_logistic(rows: Array, codes: Codes, classes: int, weights: Array | None = None) -> Array:
+def fit_logistic(
+    rows: FloatArray, codes: Codes, classes: int, weights: FloatArray | None = None
+) -> FloatArray:
     """Logistic regression with C by one hold-out; a class without rows gets half a row."""
     seen = np.unique(codes)
     out = np.zeros((rows.shape[1], classes if classes > 2 else 1))
@@ -89,7 +94,7 @@ def fit_logistic(rows: Array, codes: Codes, classes: int, weights: Array | None 
     return out
 
 
-def _choose_strength(rows: Array, codes: Codes, weights: Array | None) -> float:
+def _choose_strength(rows: FloatArray, codes: Codes, weights: FloatArray | None) -> float:
     order = np.random.default_rng(0).permutation(len(codes))
     train, test = np.split(order, [int(_CUT * len(order))])
     if len(codes) < _FEW or len(np.unique(codes[train])) < 2:
@@ -103,10 +108,10 @@ def _choose_strength(rows: Array, codes: Codes, weights: Array | None) -> float:
     return min(_INVERSE_STRENGTHS, key=error)
 
 
-def _cut(weights: Array | None, places: Codes) -> Array | None:
+def _cut(weights: FloatArray | None, places: Codes) -> FloatArray | None:
     return None if weights is None else weights[places]
 
 
-def _logistic(rows: Array, codes: Codes, weights: Array | None, strength: float) -> Any:
+def _logistic(rows: FloatArray, codes: Codes, weights: FloatArray | None, strength: float) -> Any:
     model = LogisticRegression(C=strength, max_iter=1000, tol=1e-6)
     return model.fit(rows[:, :-1], codes, sample_weight=weights)

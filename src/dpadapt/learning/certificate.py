@@ -7,8 +7,6 @@ import math
 from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
-__all__ = ["NoisyNumber", "SummedBound", "Term", "cut_rows"]
-
 
 class Term(NamedTuple):
     """One part of the bound.

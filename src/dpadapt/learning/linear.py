@@ -12,15 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-__all__ = [
-    "LinearClassifier",
-    "LinearRegressor",
-    "ScoreClassifier",
-    "class_labels",
-    "places_of",
-    "probabilities_of",
-]
-
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
     """Linear predictions from ``coef_`` and ``intercept_``.

@@ -10,23 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from dpadapt._constraints import Fraction, Like, Null, OneOf, Positive, Table, check_value
-from dpadapt._linear import class_labels
-from dpadapt._tables import refuse_huge, words_for_tables
 from dpadapt._validate import EPSILON_ADVICE, MOST_EPSILON, epsilon
 from dpadapt.privacy import Guarantee, Private
 
-__all__ = [
-    "SESSION",
-    "GuaranteeWarning",
-    "aligned_private",
-    "check_private",
-    "check_width",
-    "public_scaling",
-    "session_options",
-    "warn_of_lost_names",
-    "warn_of_printed",
-]
+from .constraints import Fraction, Like, Null, OneOf, Positive, Table, check_value
+from .linear import class_labels
+from .tables import refuse_huge, words_for_tables
 
 SESSION: Table = {
     "epsilon": [Positive(advice=EPSILON_ADVICE)],

@@ -7,18 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = [
-    "RADII",
-    "Fact",
-    "Story",
-    "certificate_facts",
-    "class_facts",
-    "number",
-    "percent",
-    "plain_story",
-    "short",
-]
-
 _MOST_CLASSES = 20  # that are named
 
 RADII = {

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["known_columns", "refuse_huge", "words_for_tables"]
-
 _LARGEST = 1e300
 """Number of a public cell or label: sums of larger ones over rows are no numbers any more."""
 

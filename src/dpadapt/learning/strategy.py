@@ -21,9 +21,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
-from ._constraints import Named, Table, check_parameters, constraints_of
-
-__all__ = ["Strategy", "split_params", "strategy_of"]
+from .constraints import Named, Table, check_parameters, constraints_of
 
 
 class Strategy:
@@ -35,7 +33,7 @@ class Strategy:
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> from dpadapt._constraints import Count, OneOf
+    >>> from dpadapt.learning.constraints import Count, OneOf
     >>> @dataclass(frozen=True)
     ... class Newton(Strategy):
     ...     steps: int = 10

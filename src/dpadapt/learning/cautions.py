@@ -12,18 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ._checks import GuaranteeWarning
-from .privacy import Guarantee, Private
+from dpadapt.privacy import Guarantee, Private
 
-__all__ = [
-    "CautionWarning",
-    "budget_cautions",
-    "caution",
-    "earlier_events",
-    "good_delta",
-    "size_cautions",
-    "with_total",
-]
+from .checks import GuaranteeWarning
 
 _MUCH = 10.0  # an epsilon above it promises next to nothing
 _FEW_ROWS = 30

@@ -1,0 +1,1 @@
+"""What methods share: public fits, linear models, strategies, stories, checks of arguments."""
