@@ -32,6 +32,8 @@ from .hostile import Combination, Sample, sample_of
 
 __all__ = ["combinations"]
 
+LABELS = (-2.0, 2.0)  # that private labels are said to lie in
+
 
 def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
     """All combinations, or those of the named estimators.
@@ -49,7 +51,7 @@ def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
 
 def _regressors() -> Iterator[Combination]:
     from dpadapt import baselines as b
-    from dpadapt.discrepancy import DiscrepancyRegressor
+    from dpadapt.discrepancy import DiscrepancyRegressor, PrivateLabels
     from dpadapt.discrepancy.solvers import SOLVERS
     from dpadapt.reweighting import ReweightingRegressor
 
@@ -62,7 +64,7 @@ def _regressors() -> Iterator[Combination]:
             "geometry": ["p-norm"],
             "noise_on": ["gradient"],
             "iterate": ["uniform", "select"],
-            "certificate": [True],
+            "certificate": [PrivateLabels(LABELS, label_difference=1.0)],
             "penalty": [0.1],
             "radius": [1.5],
             "max_remaining": [1.0],
@@ -83,11 +85,13 @@ def _regressors() -> Iterator[Combination]:
             "certificate": [True],
             "norm_bound": [0.5],
             "radius": [1.5],
-            "label_range": [(-2.0, 2.0)],
+            "label_range": [LABELS],
             "noise": ["exact"],
         },
     ):
-        fixed = {} if options["solver"] in ("known-noise", "statistics") else {"steps": STEPS}
+        fixed: Any = {} if options["solver"] in ("known-noise", "statistics") else {"steps": STEPS}
+        if "certificate" in options:  # which needs what is stated of private labels
+            fixed = {**fixed, "label_range": LABELS}
         made = given_to_the_solver(ReweightingRegressor)
         yield fitting(made, "regression", options, fixed)
     for residual in (False, True):
