@@ -7,6 +7,7 @@ import math
 import os
 import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dpadapt.audit import Moved, Replay, combinations, replay, replay_combinatio
 from dpadapt.audit.hostile import sample_of
 from dpadapt.audit.replay import distance
 from dpadapt.privacy import Agents, Cleaning, Ledger, PrivacyError, Rows
+from dpadapt.privacy.core.session import Session
 from dpadapt.privacy.mechanisms import (
     Descent,
     DrawnDescent,
@@ -33,6 +35,7 @@ PAIRS = int(os.environ.get("DPADAPT_REPLAY_PAIRS", "1"))  # hostile neighbours o
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
 MOMENT = SecondMoment(Cleaning(radius=1.0))
 ALL = combinations()
+ROOT = Path(__file__).parent.parent.parent
 REFUSED = (  # why a combination is left out: its option is of another way, or is one of two
     "has no option",
     "bounds rows and coefficients itself",
@@ -48,8 +51,8 @@ REFUSED = (  # why a combination is left out: its option is of another way, or i
 )
 
 
-class Opened(BaseException):
-    """Somebody reads private rows."""
+class Planned(BaseException):
+    """A fit was not refused: it plans what it charges."""
 
 
 def neighbours(first=(9.0, 9.0), second=(9.0, -9.0)):
@@ -105,19 +108,21 @@ def test_a_joint_rule_of_three_classes_holds(changed):
 
 
 def test_no_combination_is_refused_for_want_of_something(monkeypatch):
-    def opened(*given, **options):
-        raise Opened
+    def plan(*given, **options):
+        raise Planned
 
-    monkeypatch.setattr(Private, "open", opened)
+    monkeypatch.setattr(Session, "plan", plan)
     refused = []
     for one in ALL:
-        with pytest.raises((Opened, TypeError, ValueError)) as stopped:
+        with pytest.raises((Planned, TypeError, ValueError)) as stopped:
             one.fit(sample_of(one.task, np.random.default_rng(11)))
-        if stopped.type is not Opened:
+        if stopped.type is not Planned:
             assert stopped.match("|".join(REFUSED)), one.name
             refused.append(one.name)
-    assert len(refused) == 61
     assert not any("certificate=" in name for name in refused)
+    page = " ".join((ROOT / "docs" / "audit.md").read_text(encoding="utf-8").split())
+    told = re.search(r"(\d+) combinations, [\d,]+ releases, .*? (\d+) more are refused", page)
+    assert [int(each) for each in told.groups()] == [len(ALL) - len(refused), len(refused)]
 
 
 CERTIFIED = [one for one in ALL if "certificate=" in one.name]
