@@ -26,9 +26,9 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from dpadapt.discrepancy import discrepancy, minimise_discrepancy  # noqa: E402
-from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe  # noqa: E402
 from dpadapt.discrepancy.matrices import weighted_moment  # noqa: E402
-from dpadapt.discrepancy.smoothing import Softmax  # noqa: E402
+from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe  # noqa: E402
+from dpadapt.papers.discrepancy.smoothing import Softmax  # noqa: E402
 
 # LDM takes the two samples; the target rows here have the wanted second moment.
 PEER = """

@@ -23,14 +23,17 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from dpadapt import Private  # noqa: E402
-from dpadapt.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
-from dpadapt.hybrid.queries import WeightedSlope  # noqa: E402
 from dpadapt.hybrid.rules import LinearRule  # noqa: E402
-from dpadapt.hybrid.sgd_learner import SGDLearner  # noqa: E402
+from dpadapt.papers.hybrid.doors._alias import DrawTable  # noqa: E402
+from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh  # noqa: E402
+from dpadapt.papers.hybrid.doors.weights import (  # noqa: E402
+    RowWeights,
+    log_cap,
+)
+from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
+from dpadapt.papers.hybrid.queries.weighted_slopes import WeightedSlope  # noqa: E402
+from dpadapt.papers.hybrid.sgd_learner import SGDLearner  # noqa: E402
 from dpadapt.privacy.core.noise import SecureNoise, SeededNoise  # noqa: E402
-from dpadapt.privacy.mechanisms._alias import DrawTable  # noqa: E402
-from dpadapt.privacy.statistics import RowWeights, Weighted, reweigh  # noqa: E402
-from dpadapt.privacy.statistics.weights import log_cap  # noqa: E402
 
 DENSITY = 0.2
 

@@ -27,18 +27,23 @@ import numpy as np  # noqa: E402
 from scipy import stats  # noqa: E402
 
 from dpadapt import Private  # noqa: E402
-from dpadapt.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
 from dpadapt.hybrid.questions import Mistake  # noqa: E402
 from dpadapt.hybrid.rules import LinearRule  # noqa: E402
-from dpadapt.hybrid.sgd_learner import SGDLearner  # noqa: E402
+from dpadapt.papers.hybrid.doors.draws import draws  # noqa: E402
+from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent  # noqa: E402
+from dpadapt.papers.hybrid.doors.weighted import (  # noqa: E402
+    cap_of,
+    reweigh,
+)
+from dpadapt.papers.hybrid.doors.weights import (  # noqa: E402
+    RowWeights,
+    draw_rate,
+)
+from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
+from dpadapt.papers.hybrid.sgd_learner import SGDLearner  # noqa: E402
 from dpadapt.privacy.accounting.composition import compose_epsilon  # noqa: E402
 from dpadapt.privacy.local.agents import Agents  # noqa: E402
 from dpadapt.privacy.local.replies import estimate  # noqa: E402
-from dpadapt.privacy.mechanisms.draws import draws  # noqa: E402
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent  # noqa: E402
-from dpadapt.privacy.statistics import RowWeights, reweigh  # noqa: E402
-from dpadapt.privacy.statistics.weighted import cap_of  # noqa: E402
-from dpadapt.privacy.statistics.weights import draw_rate  # noqa: E402
 
 D, K, WIDE, NARROW, ALPHA = 8, 2, 0.1, 0.07, 0.08
 EXCESS = WIDE**4 / (NARROW**2 * (2 * WIDE**2 - NARROW**2))  # chi^2 + 1

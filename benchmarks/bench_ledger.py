@@ -16,6 +16,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent
+from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
+from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import BudgetExceeded, Ledger
 from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
@@ -29,11 +34,6 @@ from dpadapt.privacy.accounting.events import (
 from dpadapt.privacy.ledger import tables
 from dpadapt.privacy.ledger.ledger import Account
 from dpadapt.privacy.ledger.records import encode
-from dpadapt.privacy.mechanisms.draws import DrawsEvent
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
-from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
 KINDS: list[Callable[[float], Event]] = [
     lambda u: GaussianEvent("a", u, 3000.0),

@@ -36,7 +36,7 @@ from dpadapt import (
     reweighting,
 )
 from dpadapt.discrepancy import PrivateLabels
-from dpadapt.hybrid.finite_class import sparse_separators
+from dpadapt.papers.hybrid.finite_class import sparse_separators
 
 BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 COLUMNS, PUBLIC, ROWS = 3, 90, 600

@@ -26,14 +26,15 @@ from dpadapt._linear import LinearRegressor
 from dpadapt._progress import row_progress
 from dpadapt.base import PrivateEstimator
 from dpadapt.baselines import AdaSSPClassifier
-from dpadapt.mixing.queries import ClippedGradients
+from dpadapt.papers.hybrid.doors.weighted import WeightedMean
+from dpadapt.papers.mixing.queries import PricedGradients
 from dpadapt.privacy import Cleaning, RowMean, RowSum
 from dpadapt.privacy.core.noise import _ContinuousNoise
 from dpadapt.privacy.core.statistic import Rows
 from dpadapt.privacy.mechanisms import FilteredMean, Gaussian, GaussianPurse
 from dpadapt.privacy.rows.sources import MemoryRows
 from dpadapt.privacy.rows.tables import numbers
-from dpadapt.privacy.statistics import Gram, SecondMoment, WeightedMean
+from dpadapt.privacy.statistics import Gram, SecondMoment
 from dpadapt.testing import (
     Facts,
     Subject,
@@ -652,8 +653,8 @@ def test_a_sum_that_a_fit_hides_is_seen(monkeypatch):
     def taking_along(self, X, y, keep):
         return right(self, X, y, keep) + 0.1 * right(self, X, y, ~keep)
 
-    right = ClippedGradients.kept
-    monkeypatch.setattr(ClippedGradients, "kept", taking_along)
+    right = PricedGradients.kept
+    monkeypatch.setattr(PricedGradients, "kept", taking_along)
     with pytest.raises(AssertionError, match="rows adds and what they add one by one"):
         CHECKS[ADDS](subject)
 

@@ -32,11 +32,13 @@ from dpadapt.audit import _combining
 from dpadapt.audit.combinations import combinations
 from dpadapt.audit.hostile import labels_of
 from dpadapt.auto.queries import MeanNumber
-from dpadapt.hybrid.queries.mistakes import ClassLosses
+from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh
+from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.hybrid.queries.mistakes import ClassLosses
 from dpadapt.privacy import Cleaning, PrivacyError, RowSum
 from dpadapt.privacy.mechanisms import Gaussian, GaussianPurse, count_labels
 from dpadapt.privacy.mechanisms.counted import COUNTED, LabelledRows, counted
-from dpadapt.privacy.statistics import RowWeights, SecondMoment, Weighted, reweigh
+from dpadapt.privacy.statistics import SecondMoment
 
 SURE = {"epsilon": 1e6, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 ROWS = 400

@@ -49,7 +49,7 @@ from dpadapt.mixing import (
     Theory,
 )
 from dpadapt.modelfolder import ModelFolderError, load_model, open_destination, save_model
-from dpadapt.modelfolder.types import ESTIMATORS, PARTS, Names
+from dpadapt.modelfolder.types import ESTIMATORS, MOVED, PARTS, Names
 from dpadapt.modelfolder.writing import encode
 from dpadapt.privacy import Ledger
 from dpadapt.reweighting import KnownNoise, Statistics
@@ -363,3 +363,15 @@ def test_a_changed_guarantee(folder):
         with pytest.raises(ModelFolderError, match="was changed after it was written"):
             load_model(folder)
     assert set(data["files"]) == FILES - {"guarantee.json"}
+
+
+def test_names_from_before_a_move_are_found():
+    listed = ESTIMATORS | PARTS
+    for old, new in MOVED.items():
+        if new in listed:  # a class that went without its module
+            assert Names().find(old) is Names().find(new)
+            continue
+        names = [name.rpartition(".")[2] for name in listed if name.rpartition(".")[0] == new]
+        assert names, f"nothing of {new} may be in a folder"
+        for name in names:
+            assert Names().find(f"{old}.{name}") is Names().find(f"{new}.{name}")

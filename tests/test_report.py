@@ -33,10 +33,10 @@ from dpadapt.discrepancy import Moments
 from dpadapt.hybrid import TightSchedule
 from dpadapt.mixing import Steps
 from dpadapt.modelfolder import save_model
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import Ledger
 from dpadapt.privacy.accounting.composition import pld_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, LaplaceEvent, ParallelEvent, PureEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 from dpadapt.report import ReportContext, write_report
 from dpadapt.report.coefficients import show_coefficients
 from dpadapt.report.curves import detection_limit, epsilon_curve

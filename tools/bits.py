@@ -24,6 +24,7 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -190,11 +191,11 @@ def record(fits: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run(fit: Any) -> list[tuple[str, Any]]:
-    _fix_secrets()
-    try:
-        return sorted(fit().items())
-    except Exception as error:  # refusals are recorded: they must not change either
-        return [("refused", f"{type(error).__name__}: {error}")]
+    with fixed_secrets():
+        try:
+            return sorted(fit().items())
+        except Exception as error:  # refusals are recorded: they must not change either
+            return [("refused", f"{type(error).__name__}: {error}")]
 
 
 def _part(value: Any) -> dict[str, Any]:
@@ -203,15 +204,30 @@ def _part(value: Any) -> dict[str, Any]:
     return {"sha256": hashlib.sha256(text.encode()).hexdigest(), "entries": found}
 
 
-def _fix_secrets() -> None:
-    """Secret keys are the same ones in every run: no fit of this script has anything to keep.
+@contextmanager
+def fixed_secrets() -> Iterator[None]:
+    """Meanwhile, secret keys are the same ones in every run: nothing here has anything to keep.
 
     So that fits with secure noise, and people, who stand in a secret order, repeat themselves.
+
+    Examples
+    --------
+    >>> import secrets
+    >>> with fixed_secrets():
+    ...     secrets.token_bytes(2) == bytes([7, 7])
+    True
+    >>> secrets.token_bytes(16) == secrets.token_bytes(16)
+    False
     """
     import secrets
 
+    before = secrets.token_bytes, secrets.randbits
     secrets.token_bytes = lambda nbytes=None: bytes([7]) * (nbytes or 32)
     secrets.randbits = random.Random(0).getrandbits  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        secrets.token_bytes, secrets.randbits = before
 
 
 def main() -> int:
@@ -234,11 +250,11 @@ def main() -> int:
         found = compare(*sides, words=not given.no_words)
         print(*found.lines(), sep="\n")
         return 0 if found.holds(given.within) else 1
-    _fix_secrets()  # before dpadapt is imported
-    from tools.bits_fits import all_fits
-
     start = time.process_time()
-    recorded = record(all_fits(quick=given.quick))
+    with fixed_secrets():  # before dpadapt is imported
+        from tools.bits_fits import all_fits
+
+        recorded = record(all_fits(quick=given.quick))
     given.file.write_text(json.dumps(recorded, indent=0, sort_keys=True), encoding="utf-8")
     print(f"{len(recorded)} fits in {time.process_time() - start:.0f} processor seconds")
     return 0

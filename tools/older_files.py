@@ -248,12 +248,12 @@ def _everything() -> Iterator[tuple[str, str, Any]]:
 
 def _events() -> list[Any]:
     """One event of every kind."""
+    from dpadapt.papers.hybrid.doors.draws import DrawsEvent
+    from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
+    from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+    from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
+    from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
     from dpadapt.privacy.accounting import events as e
-    from dpadapt.privacy.mechanisms.draws import DrawsEvent
-    from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
-    from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
-    from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
-    from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
     gaussian, other = e.GaussianEvent("mean", 1.0, 30.0), e.GaussianEvent("rows", 2.0, 50.0)
     return [

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.discrepancy.minimisation import discrepancy, minimise_discrepancy
 from dpadapt.discrepancy.moments import release_second_moment
-from dpadapt.discrepancy.parameters import PublicFacts, frank_wolfe_parameters
+from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.papers.discrepancy.parameters import PublicFacts, frank_wolfe_parameters
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.report.figures import GREY, set_title

@@ -13,12 +13,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.discrepancy.minimisation import discrepancy
-from dpadapt.discrepancy.mirror_descent import NoisyMirrorDescent
-from dpadapt.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
-from dpadapt.discrepancy.smoothing import Softmax
 from dpadapt.discrepancy.variable_projection import variable_projection
+from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.papers.discrepancy.mirror_descent import NoisyMirrorDescent
+from dpadapt.papers.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
+from dpadapt.papers.discrepancy.smoothing import Softmax
 
 from .methods import ORACLE_MU, PENALTY, RADIUS, RIDGE, Array, Fit, Task
 

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.discrepancy.minimisation import minimise_discrepancy
-from dpadapt.discrepancy.mirror_descent import NoisyMirrorDescent
 from dpadapt.discrepancy.moments import NoisyMoment, release_second_moment
-from dpadapt.discrepancy.parameters import (
+from dpadapt.discrepancy.second_stage import weighted_ridge
+from dpadapt.discrepancy.variable_projection import variable_projection
+from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.papers.discrepancy.mirror_descent import NoisyMirrorDescent
+from dpadapt.papers.discrepancy.parameters import (
     PublicFacts,
     frank_wolfe_parameters,
     mirror_descent_parameters,
     single_stage_parameters,
 )
-from dpadapt.discrepancy.second_stage import weighted_ridge
-from dpadapt.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
-from dpadapt.discrepancy.smoothing import Softmax
-from dpadapt.discrepancy.variable_projection import variable_projection
+from dpadapt.papers.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
+from dpadapt.papers.discrepancy.smoothing import Softmax
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.statistics import SecondMoment
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.hybrid.non_private import non_private_subsample_test_reweigh
+from dpadapt.papers.hybrid.non_private import non_private_subsample_test_reweigh
 from dpadapt.report.figures import BLUE, GREY, INK, ORANGE, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells

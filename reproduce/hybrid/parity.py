@@ -16,7 +16,7 @@ from dpadapt.hybrid import (
     SubsampleTestReweigh,
     TightSchedule,
 )
-from dpadapt.hybrid.parity import parity_rows
+from dpadapt.papers.hybrid.parity import parity_rows
 from dpadapt.privacy import Private
 from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
 from reproduce.page import finish, panels

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dpadapt.hybrid.parity import parity_rows
-from dpadapt.hybrid.sample_sizes import (
+from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
+from dpadapt.papers.hybrid.parity import parity_rows
+from dpadapt.papers.hybrid.sample_sizes import (
     sizes_of_algorithm_1,
     sizes_of_algorithm_2,
     sizes_of_algorithm_4,
 )
 from dpadapt.privacy.accounting.composition import compose_epsilon
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dpadapt.kernels.tdil import Rounds
+from dpadapt.papers.kernels.tdil import Rounds
 from dpadapt.privacy import Private
 from dpadapt.report.figures import BLUE, GREY, ORANGE, set_title
 from reproduce.page import panels

@@ -12,8 +12,8 @@ from dpadapt.kernels import TDIL, KernelClassifier, KernelFacts, answer_error
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.erm import solve
 from dpadapt.kernels.losses import Logistic
+from dpadapt.papers.kernels.doors.machines import PINPConstants, Setting
 from dpadapt.privacy import Private
-from dpadapt.privacy.mechanisms.machine_constants import PINPConstants, Setting
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
 

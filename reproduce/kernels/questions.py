@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt.kernels.losses import Logistic
-from dpadapt.kernels.tddl import composed_epsilon
+from dpadapt.papers.kernels.doors.machines import PINPConstants, Setting, SparseVectorConstants
+from dpadapt.papers.kernels.tddl import composed_epsilon
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
-from dpadapt.privacy.mechanisms.machine_constants import (
-    PINPConstants,
-    Setting,
-    SparseVectorConstants,
-)
 from dpadapt.report.figures import set_title
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells

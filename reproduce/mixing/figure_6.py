@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt.mixing.projection import GradientSpan
 from dpadapt.mixing.softmax import gradient_norms, residuals
+from dpadapt.papers.mixing.projection import GradientSpan
 from dpadapt.report.figures import set_title
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells

@@ -185,7 +185,7 @@ def adaptation(split: Split) -> Fit:
     >>> round(error(split, adaptation(split).predict), 4)
     0.0
     """
-    from dpadapt.reweighting.objective import profile
+    from dpadapt.papers.reweighting.objective import profile
 
     m, n = len(split.y), split.n
     X, y = np.vstack([split.X, split.X_private]), np.append(split.y, split.y_private)
@@ -215,7 +215,10 @@ def _weighted(split: Split, X: Array, y: Array, weights: Array) -> Fit:
 
 def _offset(split: Split) -> float:
     """The labelled discrepancy of the two samples, over twice the norm of the public solution."""
-    from dpadapt.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
+    from dpadapt.papers.reweighting.labelled_discrepancy import (
+        labelled_discrepancy,
+        labelled_moment,
+    )
 
     public = _Penalised(split.classes, split.X, split.y).best(split, np.ones(len(split.y)))
     if split.classes:

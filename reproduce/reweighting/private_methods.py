@@ -114,17 +114,18 @@ def own_limit(split: Split, alpha: float = 0.5, steps: int = 10_000) -> Fit:
     >>> own_limit(split, steps=50).epsilon
     inf
     """
+    from dpadapt.papers.reweighting._problems import PaperRegression
+    from dpadapt.papers.reweighting.convex_adaptation import ConvexAdaptation
     from dpadapt.reweighting._problems import RegressionProblem
-    from dpadapt.reweighting.convex_adaptation import ConvexAdaptation
 
-    problem = RegressionProblem(split.X, split.y)
-    sample = problem.paper
+    paper = PaperRegression(RegressionProblem(split.X, split.y))
+    sample = paper.sample
     algorithm = ConvexAdaptation(
         sample.rows,
         sample.labels,
         alpha=alpha,
         kappa=(0.05, 0.0, 0.0),
-        norm_bound=problem.coefficient_bound,
+        norm_bound=paper.coefficient_bound,
         steps=steps,
     )
     rows, labels = sample.cleaning(split.X_private, split.y_private)

@@ -8,15 +8,14 @@ parameter without a row may be anything. Constraints look at public facts only: 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
-from ._lazy import is_of
+from ._lazy import is_of, named
 
 __all__ = [
     "Between",
@@ -210,18 +209,13 @@ class Named(Constraint):
 
     @property
     def rule(self) -> str:
-        names = (kind if isinstance(kind, str) else kind.__name__ for kind in self.kinds.values())
-        objects = " or ".join(dict.fromkeys(name.rpartition(".")[2] for name in names))
+        objects = " or ".join(dict.fromkeys(map(_short, self.kinds.values())))
         return f"be one of {', '.join(map(repr, self.kinds))}, or an object of {objects}"
 
     def accepts(self, value: Any) -> bool:
         if isinstance(value, str):
             return value in self.kinds
-        kinds = self.kinds.values()
-        return any(
-            is_of(value, kind) if isinstance(kind, str) else isinstance(value, kind)
-            for kind in kinds
-        )
+        return _is_one_of(value, self.kinds.values())
 
     def make(self, value: Any) -> Any:
         """The object that a name stands for; an object stands for itself."""
@@ -229,14 +223,13 @@ class Named(Constraint):
             return value
         kind = self.kinds[value]
         if isinstance(kind, str):  # a paper's own way, which is imported when it is asked for
-            module, _, name = kind.rpartition(".")
-            kind = getattr(import_module(module), name)
+            kind = named(kind)
         return kind()
 
 
 @dataclass(frozen=True, init=False)
 class Instance(_Listed):
-    """An object of one of some classes.
+    """An object of one of some classes, which may be given by their dotted names.
 
     Examples
     --------
@@ -250,10 +243,10 @@ class Instance(_Listed):
 
     @property
     def rule(self) -> str:
-        return "be a " + " or ".join(each.__name__ for each in self.listed)
+        return "be a " + " or ".join(map(_short, self.listed))
 
     def accepts(self, value: Any) -> bool:
-        return isinstance(value, self.listed)
+        return _is_one_of(value, self.listed)
 
 
 @dataclass(frozen=True, init=False)
@@ -401,6 +394,17 @@ def check_value(name: str, value: Any, allowed: Sequence[Constraint]) -> None:
     sentences = [f"{name} must {', or '.join(each.rule for each in told)}; got {got}."]
     sentences += [each.advice for each in told if each.advice]
     raise error(" ".join(sentences))
+
+
+def _short(kind: type | str) -> str:
+    """Name of a class without its module."""
+    return kind.rpartition(".")[2] if isinstance(kind, str) else kind.__name__
+
+
+def _is_one_of(value: Any, kinds: Iterable[type | str]) -> bool:
+    return any(
+        is_of(value, kind) if isinstance(kind, str) else isinstance(value, kind) for kind in kinds
+    )
 
 
 def _is_number(value: Any) -> bool:

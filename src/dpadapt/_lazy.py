@@ -38,6 +38,18 @@ def lazily(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:
     return find
 
 
+def named(dotted: str) -> Any:
+    """What a dotted name stands for, imported now.
+
+    Examples
+    --------
+    >>> named("fractions.Fraction")(1, 2)
+    Fraction(1, 2)
+    """
+    module, _, name = dotted.rpartition(".")
+    return getattr(import_module(module), name)
+
+
 def is_of(thing: Any, dotted: str) -> bool:
     """Whether a thing is an object of a class by its dotted name; nothing is imported.
 

@@ -16,20 +16,20 @@ from dpadapt import Private
 from dpadapt.audit import Moved, Replay, combinations, replay, replay_combination
 from dpadapt.audit.hostile import sample_of
 from dpadapt.audit.replay import distance
+from dpadapt.papers.hybrid.doors.descent import Descent, DrawnDescent
+from dpadapt.papers.hybrid.doors.draws import draws
+from dpadapt.papers.hybrid.doors.weights import RowWeights
 from dpadapt.privacy import Agents, Cleaning, Ledger, PrivacyError, Rows
 from dpadapt.privacy.core.session import Session
 from dpadapt.privacy.mechanisms import (
-    Descent,
-    DrawnDescent,
     Exponential,
     Laplace,
     LaplaceMin,
     SymmetricGaussian,
     best_of_random_runs,
 )
-from dpadapt.privacy.mechanisms.draws import draws
 from dpadapt.privacy.recording.recording import recording
-from dpadapt.privacy.statistics import RowWeights, SecondMoment
+from dpadapt.privacy.statistics import SecondMoment
 
 PAIRS = int(os.environ.get("DPADAPT_REPLAY_PAIRS", "1"))  # hostile neighbours of each combination
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
@@ -314,7 +314,7 @@ def test_an_individual_filter_is_counted_over_all_steps():
 
 def test_a_filter_that_does_not_filter_is_found(monkeypatch):
     from dpadapt.mixing import NoisyGD, NoisyGDClassifier, Steps
-    from dpadapt.privacy.mechanisms import filtered as filtering
+    from dpadapt.papers.mixing import filtered as filtering
 
     def fit(sample):
         model = NoisyGDClassifier(
@@ -364,7 +364,7 @@ def test_agents_each_have_an_answer_of_their_own():
 
 
 def test_gradients_of_a_descent_are_measured(monkeypatch):
-    from dpadapt.privacy.mechanisms import _descent
+    from dpadapt.papers.hybrid.doors import _descent
 
     rows = Cleaning(radius=3.0, label_range=(-1.0, 1.0))
     descent = Descent(rows, clip=0.5, radius=1.0, steps=40)
@@ -432,13 +432,15 @@ def test_no_ledger_is_charged_by_a_recording(tmp_path):
 
 
 def test_nothing_stays_wrapped():
+    from dpadapt.papers.hybrid.doors import _descent
+    from dpadapt.papers.mixing import filtered
     from dpadapt.privacy import Session
     from dpadapt.privacy.core import noise
-    from dpadapt.privacy.mechanisms import _descent, answers, filtered
+    from dpadapt.privacy.mechanisms import path
 
     def places():
         doors = [Session._let_out, Session.hide, filtered.FilteredSums._noisy]
-        others = [_descent.steps, answers._PathAnswers._draw, noise.SecureNoise._generator]
+        others = [_descent.steps, path._PathAnswers._draw, noise.SecureNoise._generator]
         return [*doors, *others]
 
     before = places()

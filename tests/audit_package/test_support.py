@@ -9,24 +9,25 @@ import pytest
 
 from baselines import test_objective_perturbation_lattice as objective
 from dpadapt.audit import SupportResult, compare_supports, support_audit
+from dpadapt.papers.hybrid.doors.descent import Descent, drawn_descent
+from dpadapt.papers.hybrid.doors.parity import parity_masks
+from dpadapt.papers.kernels.doors.machines import (
+    PINPConstants,
+    PINPMachine,
+    Setting,
+    SparseVectorConstants,
+    SparseVectorMachine,
+)
+from dpadapt.papers.selection import ball_sampler
+from dpadapt.papers.selection.exponential import noisy_argmin
+from dpadapt.papers.selection.laplace import laplace as add_laplace
+from dpadapt.papers.selection.laplace import laplace_argmin
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise, _power_of_two
 from dpadapt.privacy.local.randomisers import BallResponse, BinaryResponse, GaussianResponse
-from dpadapt.privacy.mechanisms import ball_sampler
-from dpadapt.privacy.mechanisms.descent import Descent, drawn_descent
-from dpadapt.privacy.mechanisms.exponential import noisy_argmin
 from dpadapt.privacy.mechanisms.gaussian import GaussianInside, gaussian_process, symmetric_gaussian
 from dpadapt.privacy.mechanisms.gaussian import gaussian as add_gaussian
-from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
-from dpadapt.privacy.mechanisms.laplace import laplace_argmin
-from dpadapt.privacy.mechanisms.machine_constants import (
-    PINPConstants,
-    Setting,
-    SparseVectorConstants,
-)
-from dpadapt.privacy.mechanisms.machines import PINPMachine, SparseVectorMachine
-from dpadapt.privacy.mechanisms.parity import parity_masks
 from dpadapt.privacy.mechanisms.randomised_response import randomised_response
 from privacy import test_path_answers as path
 

@@ -6,13 +6,9 @@ import pytest
 from scipy.stats import binom
 
 from dpadapt.discrepancy import PrivateLabels, discrepancy
-from dpadapt.discrepancy.certificate import (
-    certify,
-    planned_discrepancy,
-    release_discrepancy,
-)
 from dpadapt.discrepancy.moments import NoisyMoment
 from dpadapt.discrepancy.variable_projection import variable_projection
+from dpadapt.papers.discrepancy.certificate import certify, planned_discrepancy, release_discrepancy
 from dpadapt.privacy import Cleaning, Guarantee, PrivacyError, Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.events import GaussianEvent

@@ -6,16 +6,16 @@ from scipy import stats
 
 from audit import epsilon_lower_bound
 from dpadapt.discrepancy import minimise_discrepancy
-from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.discrepancy.matrices import row_scores, weighted_moment
-from dpadapt.discrepancy.parameters import zcdp_rho
-from dpadapt.discrepancy.queries import Bounds
-from dpadapt.discrepancy.smoothing import PNorm, Softmax
+from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.papers.discrepancy.parameters import zcdp_rho
+from dpadapt.papers.discrepancy.queries import Bounds
+from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
+from dpadapt.papers.selection.exponential import noisy_argmin
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import BoundedRangeEvent, PureEvent
 from dpadapt.privacy.core.noise import SeededNoise
-from dpadapt.privacy.mechanisms.exponential import noisy_argmin
 from dpadapt.privacy.statistics import SecondMoment
 
 QUERY = SecondMoment(Cleaning(radius=1.0))

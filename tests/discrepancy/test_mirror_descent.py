@@ -6,13 +6,13 @@ from scipy.optimize import minimize
 
 from dpadapt.discrepancy import minimise_discrepancy
 from dpadapt.discrepancy.matrices import row_scores, weighted_moment
-from dpadapt.discrepancy.mirror_descent import (
+from dpadapt.papers.discrepancy.mirror_descent import (
     NoisyMirrorDescent,
     bregman_step,
     entropic_step,
 )
-from dpadapt.discrepancy.queries import Bounds, gradient_spread
-from dpadapt.discrepancy.smoothing import PNorm, Softmax
+from dpadapt.papers.discrepancy.queries import Bounds, gradient_spread
+from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.statistics import SecondMoment

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.discrepancy.parameters import (
+from dpadapt.papers.discrepancy.parameters import (
     PublicFacts,
     SingleStageConstants,
     frank_wolfe_parameters,
@@ -12,8 +12,8 @@ from dpadapt.discrepancy.parameters import (
     single_stage_parameters,
     zcdp_rho,
 )
-from dpadapt.discrepancy.queries import Bounds, gradient_spread
-from dpadapt.discrepancy.smoothing import PNorm, Softmax
+from dpadapt.papers.discrepancy.queries import Bounds, gradient_spread
+from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.statistics import SecondMoment

@@ -8,12 +8,12 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from dpadapt.discrepancy.matrices import weighted_moment
-from dpadapt.discrepancy.mirror_descent import bregman_step
-from dpadapt.discrepancy.parameters import SingleStageConstants
-from dpadapt.discrepancy.queries import Bounds
-from dpadapt.discrepancy.single_stage import AdaptationObjective
-from dpadapt.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
-from dpadapt.discrepancy.theorems import (
+from dpadapt.papers.discrepancy.mirror_descent import bregman_step
+from dpadapt.papers.discrepancy.parameters import SingleStageConstants
+from dpadapt.papers.discrepancy.queries import Bounds
+from dpadapt.papers.discrepancy.single_stage import AdaptationObjective
+from dpadapt.papers.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
+from dpadapt.papers.discrepancy.theorems import (
     Setting,
     corollary_2,
     corollary_3,

@@ -9,7 +9,7 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.discrepancy.matrices import weighted_moment
-from dpadapt.discrepancy.queries import (
+from dpadapt.papers.discrepancy.queries import (
     Scores,
     bounds_of,
     gap_range,
@@ -23,8 +23,8 @@ from dpadapt.discrepancy.queries import (
     hidden_scores,
     hidden_weight_gradient,
 )
-from dpadapt.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
-from dpadapt.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
+from dpadapt.papers.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
+from dpadapt.papers.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.statistics import SecondMoment
 

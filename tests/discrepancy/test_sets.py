@@ -24,7 +24,7 @@ from dpadapt.discrepancy import (
     discrepancy,
     label_difference,
 )
-from dpadapt.discrepancy.queries import vertex_range
+from dpadapt.papers.discrepancy.queries import vertex_range
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.statistics import SecondMoment
 

@@ -6,17 +6,14 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpadapt.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.discrepancy.matrices import weighted_moment
-from dpadapt.discrepancy.mirror_descent import NoisyMirrorDescent
-from dpadapt.discrepancy.parameters import zcdp_rho
-from dpadapt.discrepancy.queries import Bounds
-from dpadapt.discrepancy.single_stage import (
-    AdaptationObjective,
-    NoisySingleStage,
-    ball_least_squares,
-)
-from dpadapt.discrepancy.smoothing import PNorm, Softmax
+from dpadapt.discrepancy.variable_projection import ball_least_squares
+from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.papers.discrepancy.mirror_descent import NoisyMirrorDescent
+from dpadapt.papers.discrepancy.parameters import zcdp_rho
+from dpadapt.papers.discrepancy.queries import Bounds
+from dpadapt.papers.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
+from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.accounting.events import BoundedRangeEvent, GaussianEvent, PureEvent
 from dpadapt.privacy.statistics import SecondMoment

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpadapt.discrepancy.matrices import row_scores
-from dpadapt.discrepancy.queries import Bounds
-from dpadapt.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
+from dpadapt.papers.discrepancy.queries import Bounds
+from dpadapt.papers.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.statistics import SecondMoment
 

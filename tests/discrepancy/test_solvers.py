@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpadapt import DiscrepancyRegressor, Private
+from dpadapt import DiscrepancyRegressor, Private, discrepancy
 from dpadapt._checks import GuaranteeWarning, public_scaling
 from dpadapt.discrepancy import (
     FrankWolfe,
@@ -19,9 +21,9 @@ from dpadapt.discrepancy import (
     SingleStage,
     Softmax,
 )
-from dpadapt.discrepancy.solvers import SOLVERS as KINDS
 from dpadapt.discrepancy.source import Source
 from dpadapt.modelfolder import load_model, save_model
+from dpadapt.modelfolder.types import Names
 from reproduce.discrepancy.data import figure_data
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
@@ -33,7 +35,13 @@ def figure():
     return figure_data(np.random.default_rng(0), 4000)
 
 
-SOLVERS = ["moments", "frank-wolfe", "mirror-descent", "single-stage"]
+KINDS: dict[str, Any] = {
+    "moments": Moments,
+    "frank-wolfe": FrankWolfe,
+    "mirror-descent": MirrorDescent,
+    "single-stage": SingleStage,
+}
+SOLVERS = list(KINDS)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +81,7 @@ def test_printed_constants_say_what_they_give(figure, kind):
 
 def test_printed_constants_that_give_less_privacy_than_asked_warn(figure, monkeypatch):
     """The printed scale is made a hundred times too small: the guarantee is not fooled."""
-    from dpadapt.discrepancy import frank_wolfe
+    from dpadapt.papers.discrepancy import frank_wolfe
 
     honest = frank_wolfe.printed_vertex_noise
     monkeypatch.setattr(frank_wolfe, "printed_vertex_noise", lambda *a: honest(*a) / 100)
@@ -293,3 +301,23 @@ def test_moments_can_minimise_both_stages_at_once(figure):
     ]
     assert errors[0] < 0.9 * errors[2]
     assert one.guarantee_.events == two.guarantee_.events  # both are one release
+
+
+@pytest.mark.parametrize(
+    "old",
+    ["certificate.Certificate", "label_difference.PrivateLabels", "smoothing.PNorm"]
+    + [f"solvers.{name}" for name in ("FrankWolfe", "MirrorDescent", "SingleStage")],
+)
+def test_model_folders_that_were_written_before_find_what_is_the_papers(old):
+    found = Names().find(f"dpadapt.discrepancy.{old}")
+    assert found is getattr(discrepancy, old.partition(".")[2])
+
+
+def test_a_solver_is_imported_when_it_is_asked_for():
+    code = (
+        "import sys; from dpadapt.discrepancy import DiscrepancyRegressor; "
+        "DiscrepancyRegressor(epsilon=1, delta=1e-6).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0]); "
+        "print(sum(name.startswith('dpadapt.papers.discrepancy') for name in sys.modules))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "0"

@@ -6,8 +6,8 @@ import pytest
 from dpadapt.discrepancy import minimise_discrepancy
 from dpadapt.discrepancy.matrices import weighted_moment
 from dpadapt.discrepancy.second_stage import weighted_ridge
-from dpadapt.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.discrepancy.variable_projection import SingleStageProblem, variable_projection
+from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from reproduce.discrepancy.data import figure_data
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpadapt.hybrid.agent_tests import BitTest, PaperTest
-from dpadapt.hybrid.schedules import PaperSchedule, TightSchedule
-from dpadapt.hybrid.subsample_test_reweigh import SubsampleTestReweigh
 from dpadapt.hybrid.units import FeatureUnits
+from dpadapt.papers.hybrid.agent_tests import BitTest, PaperTest
+from dpadapt.papers.hybrid.schedules import PaperSchedule, TightSchedule
+from dpadapt.papers.hybrid.subsample_test_reweigh import SubsampleTestReweigh
 
 SEEDED = {"noise": "seeded", "random_state": 0}
 SCHEDULES = {"tight": TightSchedule, "paper": PaperSchedule}

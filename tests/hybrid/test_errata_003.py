@@ -10,13 +10,13 @@ from scipy import stats
 
 from dpadapt import NoisyGDClassifier
 from dpadapt.hybrid import EstimatorLearner, SGDLearner, SubsampleTestReweigh, parity_rows
-from dpadapt.hybrid.learners import LearningTask
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.hybrid.sample_sizes import agents_for_test
+from dpadapt.papers.hybrid.doors._descent import steps
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent
+from dpadapt.papers.hybrid.learners import LearningTask
+from dpadapt.papers.hybrid.sample_sizes import agents_for_test
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, gaussian_delta
 from dpadapt.privacy.accounting.events import GaussianEvent
-from dpadapt.privacy.mechanisms._descent import steps
-from dpadapt.privacy.mechanisms.draws import DrawsEvent
 
 
 def test_the_delta_of_the_algorithm_is_enough_and_the_proof_has_two_others():

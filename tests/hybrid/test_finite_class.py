@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpadapt.hybrid.finite_class import FiniteClassLearner, RuleList, sparse_separators
-from dpadapt.hybrid.learners import LearningTask, WeightedRows
 from dpadapt.hybrid.rules import LinearRule
+from dpadapt.papers.hybrid.doors.weighted import reweigh
+from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.hybrid.finite_class import FiniteClassLearner, RuleList, sparse_separators
+from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows
 from dpadapt.privacy import Private
 from dpadapt.privacy.accounting.events import BoundedRangeEvent
-from dpadapt.privacy.statistics import RowWeights, reweigh
 
 
 def task_for(n, d):

@@ -10,15 +10,15 @@ from scipy import stats
 from sklearn.base import BaseEstimator
 
 from dpadapt import Private
-from dpadapt.hybrid.estimator_learner import EstimatorLearner
-from dpadapt.hybrid.gradient_learner import GradientLearner
-from dpadapt.hybrid.learners import LearningTask, WeightedRows
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.hybrid.sgd_learner import SGDLearner
 from dpadapt.mixing import NoisyGDClassifier
+from dpadapt.papers.hybrid.doors.weighted import reweigh
+from dpadapt.papers.hybrid.doors.weights import RowWeights, log_cap, projected
+from dpadapt.papers.hybrid.estimator_learner import EstimatorLearner
+from dpadapt.papers.hybrid.gradient_learner import GradientLearner
+from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows
+from dpadapt.papers.hybrid.sgd_learner import SGDLearner
 from dpadapt.privacy import PrivacyError
-from dpadapt.privacy.statistics import RowWeights, reweigh
-from dpadapt.privacy.statistics.weights import log_cap, projected
 
 
 def blank(d=2, features="linear"):

@@ -12,18 +12,21 @@ from scipy.special import softmax
 
 from dpadapt.hybrid import EstimatorLearner, FiniteClassLearner, HybridTilt, SGDLearner
 from dpadapt.hybrid.device import Device
-from dpadapt.hybrid.finite_class import sparse_separators
-from dpadapt.hybrid.gradient_learner import GradientLearner
-from dpadapt.hybrid.learners import LearningTask, SignedRows
 from dpadapt.hybrid.protocol import read_question, read_reply
-from dpadapt.hybrid.queries import WeightedJointSlope, lower_weights
 from dpadapt.hybrid.questions import Loss, Mistake, Slope, question_from_dict
 from dpadapt.hybrid.rules import LinearRule
+from dpadapt.hybrid.signed_rows import SignedRows
 from dpadapt.mixing import NoisyGDClassifier
 from dpadapt.modelfolder import load_model, save_model
+from dpadapt.papers.hybrid.doors.weighted import weighted_sensitivity
+from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.hybrid.finite_class import sparse_separators
+from dpadapt.papers.hybrid.gradient_learner import GradientLearner
+from dpadapt.papers.hybrid.learners import LearningTask
+from dpadapt.papers.hybrid.queries.mistakes import lower_weights
+from dpadapt.papers.hybrid.queries.weighted_slopes import WeightedJointSlope
 from dpadapt.privacy import Agents, Private
 from dpadapt.privacy.accounting.events import GaussianEvent
-from dpadapt.privacy.statistics import RowWeights, weighted_sensitivity
 from dpadapt.report import write_report
 from hybrid.reweighing import easy
 

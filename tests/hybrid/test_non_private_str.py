@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpadapt.hybrid.non_private import non_private_subsample_test_reweigh as run
+from dpadapt.papers.hybrid.non_private import non_private_subsample_test_reweigh as run
 
 
 def threshold_task(n=4000, seed=0):

@@ -6,14 +6,14 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.hybrid.learners import LearningTask, WeightedRows
-from dpadapt.hybrid.parity import ParityLearner, ParityRows, parity_rows
 from dpadapt.hybrid.parity_rule import ParityRule
 from dpadapt.hybrid.questions import Mistake
 from dpadapt.hybrid.rules import LinearRule
+from dpadapt.papers.hybrid.doors.parity import parity_masks
+from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows
+from dpadapt.papers.hybrid.parity import ParityLearner, ParityRows, parity_rows
 from dpadapt.privacy import Private
-from dpadapt.privacy.mechanisms.parity import parity_masks
-from dpadapt.privacy.statistics import RowWeights
 
 
 def task_for(n, d, classes=(0, 1)):

@@ -7,26 +7,25 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.hybrid.finite_class import RuleList, sparse_separators
-from dpadapt.hybrid.learners import LearningTask, SignedRows
 from dpadapt.hybrid.queries import (
     Agreements,
-    ClassLosses,
     Histograms,
     Proportions,
     TiltedRows,
     TiltedSlope,
-    WeightedSlope,
-    hide_scores,
-    lower_weights,
     pairs_of,
 )
 from dpadapt.hybrid.questions import Mistake
 from dpadapt.hybrid.rules import FunctionRule, LinearRule
+from dpadapt.hybrid.signed_rows import SignedRows
 from dpadapt.hybrid.tilt.ratio import Law, Ratio
+from dpadapt.papers.hybrid.doors.weighted import weighted_sensitivity
+from dpadapt.papers.hybrid.doors.weights import RowWeights, log_cap, projected
+from dpadapt.papers.hybrid.finite_class import RuleList, sparse_separators
+from dpadapt.papers.hybrid.learners import LearningTask
+from dpadapt.papers.hybrid.queries.mistakes import ClassLosses, hide_scores, lower_weights
+from dpadapt.papers.hybrid.queries.weighted_slopes import WeightedSlope
 from dpadapt.privacy import Private
-from dpadapt.privacy.statistics import RowWeights, weighted_sensitivity
-from dpadapt.privacy.statistics.weights import log_cap, projected
 
 WIDTH = 5
 GRID = np.tile(np.linspace(-2, 2, 9), (WIDTH, 1))

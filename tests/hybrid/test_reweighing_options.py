@@ -10,18 +10,18 @@ from scipy import stats
 
 from dpadapt import BudgetExceeded, Private
 from dpadapt.hybrid._classifier import HybridProblem
-from dpadapt.hybrid.agent_tests import BitTest, PaperTest
 from dpadapt.hybrid.certificate import NotCertified
-from dpadapt.hybrid.estimator_learner import EstimatorLearner
-from dpadapt.hybrid.finite_class import FiniteClassLearner, sparse_separators
-from dpadapt.hybrid.gradient_learner import GradientLearner
-from dpadapt.hybrid.learners import Learner
-from dpadapt.hybrid.parity import ParityLearner
-from dpadapt.hybrid.schedules import PaperSchedule, TightSchedule
-from dpadapt.hybrid.sgd_learner import SGDLearner
 from dpadapt.hybrid.units import FeatureUnits
 from dpadapt.mixing import NoisyGDClassifier
 from dpadapt.modelfolder import load_model, save_model
+from dpadapt.papers.hybrid.agent_tests import BitTest, PaperTest
+from dpadapt.papers.hybrid.estimator_learner import EstimatorLearner
+from dpadapt.papers.hybrid.finite_class import FiniteClassLearner, sparse_separators
+from dpadapt.papers.hybrid.gradient_learner import GradientLearner
+from dpadapt.papers.hybrid.learners import Learner
+from dpadapt.papers.hybrid.parity import ParityLearner
+from dpadapt.papers.hybrid.schedules import PaperSchedule, TightSchedule
+from dpadapt.papers.hybrid.sgd_learner import SGDLearner
 from dpadapt.privacy import PrivacyError
 from dpadapt.privacy.local.agents import Agents
 from dpadapt.testing.ledgers import Refusing

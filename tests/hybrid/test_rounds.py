@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.hybrid.gradient_learner import GradientLearner
-from dpadapt.hybrid.learners import Learner, LearningTask
-from dpadapt.hybrid.rounds import Round, best_of, plan_rounds, subsample_test_reweigh
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.hybrid.schedules import DensityRun, PaperSchedule, TightSchedule
+from dpadapt.papers.hybrid.doors.weights import log_cap, projected
+from dpadapt.papers.hybrid.gradient_learner import GradientLearner
+from dpadapt.papers.hybrid.learners import Learner, LearningTask
+from dpadapt.papers.hybrid.rounds import Round, best_of, plan_rounds, subsample_test_reweigh
+from dpadapt.papers.hybrid.schedules import DensityRun, PaperSchedule, TightSchedule
 from dpadapt.privacy import PrivacyError, Rows
 from dpadapt.privacy.local.replies import Estimate
 from dpadapt.privacy.mechanisms import Gaussian
-from dpadapt.privacy.statistics.weights import log_cap, projected
 from dpadapt.testing.tape import releases, taped
 
 BLANK = LinearRule("linear", np.zeros(2), np.ones(2), np.zeros(3), (0, 1))

@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.hybrid.sample_sizes import (
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent
+from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
+from dpadapt.papers.hybrid.sample_sizes import (
     agents_for_test,
     least_density,
     rounds_with_schedule,
@@ -17,8 +19,6 @@ from dpadapt.hybrid.sample_sizes import (
 )
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.local.randomisers import BinaryResponse
-from dpadapt.privacy.mechanisms.draws import DrawsEvent
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 
 EXCESS = 0.1**4 / (0.07**2 * (2 * 0.1**2 - 0.07**2))  # chi^2 + 1 of the paper's private setting
 SETTING = {"alpha": 0.08, "beta": 1e-6, "epsilon": 0.5, "delta": 1e-4, "chi2": EXCESS - 1}

@@ -12,9 +12,9 @@ from scipy import stats
 from dpadapt import Private
 from dpadapt._cautions import CautionWarning
 from dpadapt.hybrid.certificate import NotCertified
-from dpadapt.hybrid.gradient_learner import GradientLearner
-from dpadapt.hybrid.sample_sizes import agents_for_test
-from dpadapt.hybrid.sgd_learner import SGDLearner
+from dpadapt.papers.hybrid.gradient_learner import GradientLearner
+from dpadapt.papers.hybrid.sample_sizes import agents_for_test
+from dpadapt.papers.hybrid.sgd_learner import SGDLearner
 from dpadapt.privacy.local.agents import Agents, NotEnoughAgents
 from hybrid.reweighing import easy, made
 

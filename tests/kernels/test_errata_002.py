@@ -12,10 +12,9 @@ from dpadapt.kernels import KernelFacts, error_of_tdil, queries
 from dpadapt.kernels.constants import Bounds, constants
 from dpadapt.kernels.erm import solve
 from dpadapt.kernels.losses import HuberisedHinge, Logistic, Squared
-from dpadapt.kernels.pool import Pool
-from dpadapt.kernels.rounds import Rounds
-from dpadapt.kernels.tddl import ball_least_squares
-from dpadapt.kernels.tdil import learn
+from dpadapt.kernels.pool import Pool, ball_least_squares
+from dpadapt.papers.kernels.rounds import Rounds
+from dpadapt.papers.kernels.tdil import learn
 from dpadapt.privacy import Cleaning, Private, Rows
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 

@@ -21,10 +21,9 @@ from dpadapt.kernels import (
     points_of_tddl,
     rows_for_tddl,
 )
-from dpadapt.kernels.pool import Pool
-from dpadapt.kernels.tddl import ball_least_squares
+from dpadapt.kernels.pool import Pool, ball_least_squares
+from dpadapt.papers.kernels.doors.machines import PINPConstants, Setting
 from dpadapt.privacy.accounting.calibration import gaussian_mu
-from dpadapt.privacy.mechanisms.machine_constants import PINPConstants, Setting
 
 FACTS = KernelFacts(rows=10**7, penalty=0.01, epsilon=1.0, delta=1e-6)
 

@@ -12,6 +12,7 @@ from dpadapt.kernels.constants import Bounds, constants
 from dpadapt.kernels.erm import solve
 from dpadapt.kernels.losses import HuberisedHinge, Logistic, Squared, one_against_rest
 from dpadapt.kernels.pool import Pool
+from dpadapt.papers.kernels import queries as paper
 from dpadapt.privacy import Cleaning, Private, Rows
 
 RADIUS, PENALTY = 2.0, 4.0
@@ -164,7 +165,7 @@ def test_all_predictions(columns):
     def claim(n):
         bounds = Bounds.joint(facts_of(n, columns=columns))
         values = predicted(Z, columns)
-        return lambda s, rows: queries.all_predictions(s, values(s, rows), pool, bounds)
+        return lambda s, rows: paper.all_predictions(s, values(s, rows), pool, bounds)
 
     random, worst = both_kinds(claim, euclidean, seeds=20)
     assert 0.03 < random <= 1
@@ -179,7 +180,7 @@ def test_predictions_at_one_point(columns):
     def claim(n):
         bounds = Bounds.joint(facts_of(n, columns=columns))
         values = predicted(Z, columns)
-        return lambda s, rows: queries.prediction_at(s, values(s, rows), 0, pool, bounds)
+        return lambda s, rows: paper.prediction_at(s, values(s, rows), 0, pool, bounds)
 
     l1 = lambda move, claim: float(np.abs(move).sum()) / claim  # noqa: E731
     random, worst = both_kinds(claim, l1, seeds=20)
@@ -197,7 +198,7 @@ def test_scores_of_points():
     def claim(fitted):
         def of(n):
             S = Bounds.each(facts_of(n)).prediction
-            return lambda s, rows: queries.scores(s, predicted(Z)(s, rows), fitted, 0, S)
+            return lambda s, rows: paper.scores(s, predicted(Z)(s, rows), fitted, 0, S)
 
         return of
 
@@ -214,7 +215,7 @@ def test_scores_of_points():
 
     def both_sides(n):
         S = Bounds.each(facts_of(n)).prediction
-        return lambda s, rows: queries.scores(s, predicted(opposite)(s, rows), far, 0, S)
+        return lambda s, rows: paper.scores(s, predicted(opposite)(s, rows), far, 0, S)
 
     assert 0.98 < ranged(*moves(*worst_neighbours(), both_sides(1))) <= 1
 
@@ -225,7 +226,7 @@ def test_differences_at_a_point():
     def claim(n):
         S = Bounds.each(facts_of(n)).prediction
         fitted = np.arange(4.0)
-        return lambda s, rows: queries.difference_at(s, predicted(Z)(s, rows), fitted, 0, 0, S)
+        return lambda s, rows: paper.difference_at(s, predicted(Z)(s, rows), fitted, 0, 0, S)
 
     random, worst = both_kinds(claim, euclidean)
     assert 0.03 < random <= 1
@@ -244,7 +245,7 @@ def test_scores_of_the_ball():
     def claim(n):
         S = Bounds.each(facts_of(n)).prediction
         w = np.array([0.05, 0.0, 0.0])
-        return lambda s, rows: queries.away_from(s, weights_of(s, rows, n), w, S)
+        return lambda s, rows: paper.away_from(s, weights_of(s, rows, n), w, S)
 
     radius_times_norm = lambda move, claim: 2 * RADIUS * float(np.linalg.norm(move)) / claim  # noqa: E731
     random, worst = both_kinds(claim, radius_times_norm)
@@ -267,7 +268,7 @@ def test_differences_along_a_point_of_the_ball():
     def claim(n):
         S = Bounds.each(facts_of(n)).prediction
         w = np.array([0.05, 0.2, 0.0])
-        return lambda s, rows: queries.difference_along(s, weights_of(s, rows, n), w, point, S)
+        return lambda s, rows: paper.difference_along(s, weights_of(s, rows, n), w, point, S)
 
     random, worst = both_kinds(claim, euclidean)
     assert 0.03 < random <= 1

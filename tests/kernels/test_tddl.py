@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.kernels import queries, tddl
-from dpadapt.kernels.advanced_composition import composed_epsilon
+from dpadapt.kernels import queries
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.pool import Pool
-from dpadapt.kernels.queries import all_sensitivity, each_sensitivity
+from dpadapt.papers.kernels import tddl
+from dpadapt.papers.kernels.advanced_composition import composed_epsilon
+from dpadapt.papers.kernels.queries import all_sensitivity, each_sensitivity
 from dpadapt.privacy import Cleaning, Private, Rows
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent

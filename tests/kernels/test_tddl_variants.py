@@ -10,9 +10,9 @@ from dpadapt import AdaptationPipeline, InteractivePredictor, KernelClassifier, 
 from dpadapt.baselines import ObjectivePerturbationClassifier
 from dpadapt.kernels import PINP, TDDL
 from dpadapt.kernels.constants import Bounds
-from dpadapt.kernels.norm_query import norm_at_pool
 from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.queries import predictions
+from dpadapt.papers.kernels.queries import norm_at_pool
 from dpadapt.privacy import Cleaning, Rows
 
 SEEDED = {"noise": "seeded", "random_state": 0}

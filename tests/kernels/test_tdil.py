@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.kernels import queries, tdil
+from dpadapt.kernels import queries
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.pool import Pool
-from dpadapt.kernels.rounds import Rounds
+from dpadapt.papers.kernels import tdil
+from dpadapt.papers.kernels.rounds import Rounds
 from dpadapt.privacy import Cleaning, Private, Rows
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import BoundedRangeEvent, GaussianEvent

@@ -10,12 +10,13 @@ import pytest
 from dpadapt import Private
 from dpadapt.mixing import AdaMix, AdaptiveClip, NoisyGD, Theory
 from dpadapt.mixing._solver import Run
-from dpadapt.mixing.clipping import held_out
 from dpadapt.mixing.features import PublicSample, UnitRows
 from dpadapt.mixing.iterates import Iterates
-from dpadapt.mixing.public_phase import few_shot, one_pass, penalised
+from dpadapt.mixing.public_phase import penalised
 from dpadapt.mixing.softmax import gradient
-from dpadapt.mixing.theory import theorem_penalty
+from dpadapt.papers.mixing.clipping import held_out
+from dpadapt.papers.mixing.public_phase import few_shot, one_pass
+from dpadapt.papers.mixing.theory import theorem_penalty
 from mixing.mixing_problems import make, noisy_gd, problem
 
 

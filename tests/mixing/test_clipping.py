@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from dpadapt.mixing.clipping import adaptive_clip, held_out
 from dpadapt.mixing.queries import ClippedGradients
 from dpadapt.mixing.softmax import gradient, gradient_norms, residuals
+from dpadapt.papers.mixing.clipping import adaptive_clip, held_out
 from dpadapt.privacy import Cleaning
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpadapt import AdaptationPipeline, Private
 from dpadapt.mixing import AdaMix, GradientProjection
-from dpadapt.mixing.clipping import LEAST_CLIP
+from dpadapt.papers.mixing.clipping import LEAST_CLIP
 from mixing.mixing_problems import every_variant, fitted, is_adamix, make, noisy_gd, problem
 
 
@@ -75,7 +75,7 @@ def test_all_public_gradients_zero(params):
 def test_an_empty_span_moves_nothing_but_what_is_public(clip_first, monkeypatch):
     """All public gradients exactly zero: the subspace has no dimension, and is charged for."""
     X, y, T, t = problem()
-    from dpadapt.mixing.projection import GradientSpan
+    from dpadapt.papers.mixing.projection import GradientSpan
 
     def empty(cls, rows, codes, W, rank=None, inner=None):
         return cls(rows, np.zeros((len(rows), W.shape[1])), np.zeros((len(rows), 0)))

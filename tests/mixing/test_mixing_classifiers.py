@@ -12,7 +12,8 @@ from dpadapt import Private
 from dpadapt.mixing import AdaMix, KnownNoise, Steps, StepsAtNoise, Theory
 from dpadapt.mixing.features import UnitRows
 from dpadapt.mixing.noisy_gradients import NoisyGradients, gradient_mechanisms
-from dpadapt.mixing.steps import row_mu, steps_for_noise
+from dpadapt.mixing.steps import row_mu
+from dpadapt.papers.mixing.steps import steps_for_noise
 from dpadapt.testing.speech import everything_said
 from dpadapt.testing.tape import releases, taped
 from mixing.mixing_problems import (
@@ -157,7 +158,7 @@ def test_the_public_sample_alone_sets_clip_and_subspace(monkeypatch):
     """At the same weights, other private rows change neither: noise and private sum held fixed."""
     X, y, T, t = problem()
     seen = {}
-    monkeypatch.setattr(NoisyGradients, "_release", lambda self, query: np.ones(query.shape(0)))
+    monkeypatch.setattr(NoisyGradients, "release", lambda self, query: np.ones(query.shape(0)))
     for name, rows in (("one", T), ("two", -3 * T + 1)):
         model = make(solver=AdaMix(projection="gradients"), keep_trajectory=True)
         model.fit(X, y, private=Private(rows, t))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 import pytest
 
-from dpadapt import AdaMixClassifier, NoisyGDClassifier, Private
+from dpadapt import AdaMixClassifier, NoisyGDClassifier, Private, mixing
 from dpadapt.mixing import (
     AdaMix,
     AdaptiveClip,
@@ -20,6 +21,9 @@ from dpadapt.mixing import (
     StepsAtNoise,
     Theory,
 )
+from dpadapt.modelfolder import save_model
+from dpadapt.modelfolder.reading import decode
+from dpadapt.modelfolder.types import Names
 from dpadapt.testing.tape import taped
 from mixing.mixing_problems import (
     make,
@@ -120,3 +124,29 @@ def test_options_are_set_and_searched_like_any_other():
     assert make(steps=Steps(9)).set_params(steps__individual_filter=3.0).steps == Steps(9, 3.0)
     assert len(AdaMixClassifier._get_param_names()) <= 14
     assert len(NoisyGDClassifier._get_param_names()) <= 14
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        *(
+            "adamix.AdaMix",
+            "clipping.FixedClip",
+            "noisy_gd.NoisyGD",
+            "projection.FeatureProjection",
+        ),
+        *("noisy_gd_classifier.NoisyGDClassifier", "steps.StepsAtNoise", "theory.Theory"),
+    ],
+)
+def test_model_folders_that_were_written_before_find_what_is_the_papers(old):
+    assert Names().find(f"dpadapt.mixing.{old}") is getattr(mixing, old.partition(".")[2])
+
+
+def test_a_folder_of_an_estimator_that_has_moved_loads(tmp_path):
+    model = NoisyGDClassifier(epsilon=1.0, delta=1e-6).fit([[0.0], [1.0]], [0, 1])
+    save_model(model, tmp_path / "model")
+    tree = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
+    before = json.loads(json.dumps(tree).replace("dpadapt.papers.mixing.", "dpadapt.mixing."))
+    assert before != tree
+    arrays = (tmp_path / "model" / "arrays.bin").read_bytes()
+    np.testing.assert_array_equal(decode(before, arrays).coef_, model.coef_)

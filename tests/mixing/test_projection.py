@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpadapt.mixing.projection import FeatureSpan, GradientSpan, WithProducts
-from dpadapt.mixing.queries import ClippedGradients, ProjectedGradients
+from dpadapt.mixing.queries import ClippedGradients
 from dpadapt.mixing.softmax import residuals
+from dpadapt.papers.mixing.projection import FeatureSpan, GradientSpan, WithProducts
+from dpadapt.papers.mixing.queries import ProjectedGradients
 from dpadapt.privacy import Cleaning
 
 KINDS = [np.float32, np.float64]

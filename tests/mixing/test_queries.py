@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from dpadapt.mixing.projection import GradientSpan
 from dpadapt.mixing.queries import (
-    ClippedGradients,
     Correct,
-    ProjectedGradients,
     RowCount,
     rounding_of_pieces,
 )
+from dpadapt.papers.mixing.projection import GradientSpan
+from dpadapt.papers.mixing.queries import PricedGradients, ProjectedGradients
 from dpadapt.privacy import Cleaning, Private, RowSum
 
 KINDS = [np.float32, np.float64]
@@ -26,8 +25,8 @@ def unit_rows(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-def query(W: np.ndarray, clip: float = 0.5) -> ClippedGradients:
-    return ClippedGradients(W, clip, Cleaning(radius=1.0, classes=W.shape[1]))
+def query(W: np.ndarray, clip: float = 0.5) -> PricedGradients:
+    return PricedGradients(W, clip, Cleaning(radius=1.0, classes=W.shape[1]))
 
 
 def contributions(X: np.ndarray, y: np.ndarray, W: np.ndarray, clip: float) -> np.ndarray:
@@ -287,7 +286,7 @@ def claims(rng: np.random.Generator, d: int = 5, c: int = 3) -> dict[str, object
     clip = 10.0 ** rng.uniform(-3, 0.5)
     span = GradientSpan.of(unit_rows(rng, 9, d), rng.integers(0, c, 9), W)
     return {
-        "ClippedGradients": ClippedGradients(W, clip, cleaning),
+        "ClippedGradients": PricedGradients(W, clip, cleaning),
         "ProjectedGradients": ProjectedGradients(W, clip, cleaning, span),
         "clip first": ProjectedGradients(W, clip, cleaning, span, clip_first=True),
         "RowCount": RowCount(cleaning),
@@ -333,7 +332,7 @@ def test_claims_are_attained(relation, name):
     x, y = np.array([[1.0, 0.0, 0.0]]), np.array([0.0])
     span = GradientSpan.of(x, np.array([0]), W)
     statistic = {
-        "ClippedGradients": ClippedGradients(W, 0.5, cleaning),
+        "ClippedGradients": PricedGradients(W, 0.5, cleaning),
         "ProjectedGradients": ProjectedGradients(W, 0.5, cleaning, span),
         "clip first": ProjectedGradients(W, 0.5, cleaning, span, clip_first=True),
         "RowCount": RowCount(cleaning),

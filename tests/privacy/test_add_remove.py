@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Cleaning, PrivacyError, Private, Rows, RowSum
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.core import sample as sample_module
 from dpadapt.privacy.mechanisms import EachRow, FilteredGaussian, FilteredMean, Gaussian
-from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
 from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.testing.independent_accountant import recompute_epsilon
 

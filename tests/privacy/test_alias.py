@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.privacy.core.noise import SecureNoise
-from dpadapt.privacy.mechanisms._alias import DrawTable
-from dpadapt.privacy.statistics.weights import (
+from dpadapt.papers.hybrid.doors._alias import DrawTable
+from dpadapt.papers.hybrid.doors.weights import (
     draw_rate,
     log_cap,
     mass_of,
     projected,
     threshold_bits,
 )
+from dpadapt.privacy.core.noise import SecureNoise
 
 
 def table_of(log_weights, density):
@@ -54,7 +54,7 @@ def test_table_is_as_near_to_the_weights_as_stated(n, density, spread):
 def test_coarse_thresholds_stay_within_the_stated_distance(monkeypatch):
     """With few bits the rounding is visible, also where every weight is rounded the same way."""
     bits = 6
-    monkeypatch.setattr("dpadapt.privacy.mechanisms._alias.threshold_bits", lambda n: bits)
+    monkeypatch.setattr("dpadapt.papers.hybrid.doors._alias.threshold_bits", lambda n: bits)
     rng = np.random.default_rng(1)
     most = 0.0
     for case in range(300):

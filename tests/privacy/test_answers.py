@@ -20,14 +20,14 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-import dpadapt.privacy.mechanisms.answers
 from dpadapt.kernels import RBF
+from dpadapt.papers.kernels.doors import machines
+from dpadapt.papers.kernels.doors.machines import PINPConstants, SparseVectorConstants
 from dpadapt.privacy import Cleaning, Grant, PrivacyError, Private, Rows
-from dpadapt.privacy.mechanisms import Gaussian, asking, machines
+from dpadapt.privacy.mechanisms import Gaussian, asking
 from dpadapt.privacy.mechanisms._digest import keyed_digest
 from dpadapt.privacy.mechanisms.asked_model import AskedModel
 from dpadapt.privacy.mechanisms.asking import _facts, open_answers, restore_answers
-from dpadapt.privacy.mechanisms.machine_constants import PINPConstants, SparseVectorConstants
 from dpadapt.privacy.mechanisms.path import GaussianPath
 from dpadapt.privacy.mechanisms.secret_state import SecretState
 from dpadapt.privacy.rows.schema import ReadBlock, Schema
@@ -201,7 +201,7 @@ def test_with_an_open_door_the_model_would_be_read(monkeypatch):
         monkeypatch.setattr(f"dpadapt.privacy.{check}", lambda *_: None)
     session = session_on()
     tiny = Cheap(10**6, 1e-9, 1.0, 1e3, 1e-12, 1e-9)
-    monkeypatch.setitem(dpadapt.privacy.mechanisms.answers._MACHINES, Cheap, machines.PINPMachine)
+    monkeypatch.setitem(machines._MACHINES, Cheap, machines.PINPMachine)
     found = open_answers(session, model(tiny)).ask(grid(5))
     np.testing.assert_allclose(found, rbf(grid(5), X) @ solve(rbf(X, X)), atol=1e-6)
     assert session.guarantee.epsilon == 0

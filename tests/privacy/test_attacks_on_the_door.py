@@ -11,13 +11,14 @@ import pytest
 from scipy import sparse
 
 from dpadapt import DiscrepancyRegressor, Private
+from dpadapt.papers.hybrid.doors.descent import Descent
+from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Cleaning, PrivacyError, RowMean, Rows
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, LaplaceEvent
 from dpadapt.privacy.core.noise import SecureNoise
 from dpadapt.privacy.mechanisms import (
     CandidateLosses,
-    Descent,
     EachRow,
     Exponential,
     ExponentialOnBall,
@@ -28,7 +29,6 @@ from dpadapt.privacy.mechanisms import (
     RandomisedResponse,
     hide_losses,
 )
-from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
 from dpadapt.privacy.recording.recording import recording
 from dpadapt.privacy.statistics import Prepared, SecondMoment
 

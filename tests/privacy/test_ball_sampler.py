@@ -12,15 +12,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpadapt.papers.selection.ball_sampler import _PROPOSALS, _decay, _Envelope, _fine, draw, height
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
-from dpadapt.privacy.mechanisms.ball_sampler import (
-    _PROPOSALS,
-    _decay,
-    _Envelope,
-    _fine,
-    draw,
-    height,
-)
 
 ALPHA = 1e-6
 DRAWS = 5_000

@@ -8,10 +8,10 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from dpadapt.papers.hybrid.doors import one_draw
+from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
 from dpadapt.privacy.accounting.composition import _normal_delta
 from dpadapt.privacy.accounting.events import GaussianEvent
-from dpadapt.privacy.mechanisms import one_draw
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 
 FAR = 450.0  # an epsilon at which the normal law itself has nothing left: delta is its error
 SAME, OTHERS = 0.4748, 0.56  # Shevtsova 2011 and 2010

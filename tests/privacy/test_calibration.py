@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpadapt.discrepancy.parameters import zcdp_rho
+from dpadapt.papers.discrepancy.parameters import zcdp_rho
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.privacy.accounting import pld as _pld
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, gaussian_delta
@@ -20,7 +21,6 @@ from dpadapt.privacy.accounting.events import (
     ParallelEvent,
     PureEvent,
 )
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
 
 DELTA = 1 / 8000
 

@@ -13,6 +13,8 @@ import pytest
 from dp_accounting import dp_event
 from dp_accounting.pld import PLDAccountant
 
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.accounting.calibration import calibrate
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
 from dpadapt.privacy.accounting.events import (
@@ -24,8 +26,6 @@ from dpadapt.privacy.accounting.events import (
     ParallelEvent,
     PureEvent,
 )
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from dpadapt.testing.independent_accountant import recompute_delta, recompute_epsilon

@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 from scipy.optimize import brentq
 
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.accounting.composition import (
     compose_delta,
     compose_epsilon,
@@ -36,9 +39,6 @@ from dpadapt.privacy.accounting.events import (
     PureEvent,
 )
 from dpadapt.privacy.accounting.pld import _upper, distribution
-from dpadapt.privacy.mechanisms.draws import DrawsEvent
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 REPLACE_ONE = dp_accounting.NeighboringRelation.REPLACE_ONE
 

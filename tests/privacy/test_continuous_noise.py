@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpadapt.papers.selection.laplace import laplace as add_laplace
+from dpadapt.papers.selection.laplace import laplace_argmin
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise, _power_of_two, _to_grid
-from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
-from dpadapt.privacy.mechanisms.laplace import laplace_argmin
 
 ALPHA = 1e-6
 SOURCES = [SecureNoise(), SeededNoise(0), ExactNoise()]

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, linprog
 
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent, printed_draws_epsilon
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import Guarantee, Ledger
 from dpadapt.privacy.accounting.calibration import calibrate
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, pld_epsilon
@@ -17,8 +19,6 @@ from dpadapt.privacy.accounting.events import (
     PureEvent,
     event_from_dict,
 )
-from dpadapt.privacy.mechanisms.draws import DrawsEvent, printed_draws_epsilon
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 
 def runs(epsilon=1.0, delta=1e-9, draws=100, rate=1e-4, count=1):

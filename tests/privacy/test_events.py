@@ -10,7 +10,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpadapt.discrepancy.parameters import zcdp_rho
+from dpadapt.papers.discrepancy.parameters import zcdp_rho
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent
+from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
+from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.accounting import events as events_module
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.composition import (
@@ -31,11 +36,6 @@ from dpadapt.privacy.accounting.events import (
     is_known,
 )
 from dpadapt.privacy.ledger.records import encode
-from dpadapt.privacy.mechanisms.draws import DrawsEvent
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
-from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
 GAUSSIAN = GaussianEvent("mean", sensitivity=0.5, scale=2.0, count=3)
 PURE = PureEvent("answer", epsilon=0.25, count=2)
@@ -71,7 +71,8 @@ def test_json_round_trip(event):
 
 
 def test_every_kind_is_in_the_round_trip():
-    ours = [cls for cls in _subclasses(Event) if cls.__module__.startswith("dpadapt.privacy.")]
+    homes = ("dpadapt.privacy.", "dpadapt.papers.")
+    ours = [cls for cls in _subclasses(Event) if cls.__module__.startswith(homes)]
     kinds = {vars(cls)["kind"] for cls in ours if "kind" in vars(cls)} - {
         "summed",
         "failed",

@@ -11,6 +11,8 @@ import re
 import numpy as np
 import pytest
 
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import Cleaning, Guarantee, Private
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import (
@@ -23,8 +25,6 @@ from dpadapt.privacy.accounting.events import (
     PureEvent,
 )
 from dpadapt.privacy.mechanisms import Gaussian
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.statistics import SecondMoment
 
 GAUSSIAN = GaussianEvent("second moment", 1.0, 4.0)

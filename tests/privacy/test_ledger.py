@@ -24,6 +24,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, clone
 
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import BudgetExceeded, LedgerError
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon
@@ -38,8 +40,6 @@ from dpadapt.privacy.ledger.ledger import Account, Ledger
 from dpadapt.privacy.ledger.records import Balance, chain, digest_of
 from dpadapt.privacy.ledger.sqlite import SqliteStore
 from dpadapt.privacy.ledger.store import Store
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
 
 EPSILON, DELTA = 1.0, 1e-6
 MU = gaussian_mu(EPSILON, DELTA)

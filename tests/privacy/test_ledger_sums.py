@@ -16,6 +16,11 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr, ndtr
 
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent
+from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
+from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import BudgetExceeded, LedgerError
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon, fits
 from dpadapt.privacy.accounting.events import (
@@ -33,11 +38,6 @@ from dpadapt.privacy.ledger import tables as tables
 from dpadapt.privacy.ledger.ledger import Account, Ledger
 from dpadapt.privacy.ledger.records import Balance, chain, digest_of, encode, genesis
 from dpadapt.privacy.ledger.sums import SummedEvent, Sums, decode_sums, encode_sums, summed
-from dpadapt.privacy.mechanisms.draws import DrawsEvent
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
-from dpadapt.privacy.mechanisms.poisson import PoissonGaussianEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
-from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
 DELTA = 1e-6
 MANY = int(os.environ.get("DPADAPT_LEDGER_CHARGES", "10000"))  # of the slow test

@@ -16,17 +16,19 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from dpadapt.papers.kernels.doors.machines import (
+    Answer,
+    PINPConstants,
+    PINPMachine,
+    Setting,
+    SparseVectorConstants,
+    SparseVectorMachine,
+)
+from dpadapt.papers.kernels.doors.updates import UpdatesEvent
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
 from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
-from dpadapt.privacy.mechanisms.machine_constants import (
-    PINPConstants,
-    Setting,
-    SparseVectorConstants,
-)
-from dpadapt.privacy.mechanisms.machines import Answer, PINPMachine, SparseVectorMachine
-from dpadapt.privacy.mechanisms.updates import UpdatesEvent
 
 ALPHA = 1e-6
 FACTS = {"prediction": 1e-4, "bound": 1.0, "norm": 1.0, "epsilon": 1.0, "delta": 1e-6}

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from dpadapt.papers.selection.exponential import noisy_argmin
+from dpadapt.papers.selection.laplace import laplace as add_laplace
 from dpadapt.privacy.core.noise import NoiseSource, SeededNoise
-from dpadapt.privacy.mechanisms.exponential import noisy_argmin
 from dpadapt.privacy.mechanisms.gaussian import (
     NUGGET,
     from_svec,
@@ -18,7 +19,6 @@ from dpadapt.privacy.mechanisms.gaussian import (
     symmetric_gaussian,
 )
 from dpadapt.privacy.mechanisms.gaussian import gaussian as add_gaussian
-from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
 from dpadapt.privacy.mechanisms.randomised_response import randomised_response
 
 

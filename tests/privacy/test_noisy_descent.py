@@ -5,13 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from dpadapt.papers.hybrid.doors._descent import steps
+from dpadapt.papers.hybrid.doors.descent import Descent, DrawnDescent
+from dpadapt.papers.hybrid.doors.draws import draws
+from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
+from dpadapt.papers.hybrid.doors.weighted import reweigh
+from dpadapt.papers.hybrid.doors.weights import RowWeights
 from dpadapt.privacy import Cleaning, PrivacyError, Private
 from dpadapt.privacy.accounting.composition import compose_epsilon
-from dpadapt.privacy.mechanisms import Descent, DrawnDescent
-from dpadapt.privacy.mechanisms._descent import steps
-from dpadapt.privacy.mechanisms.draws import draws
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
-from dpadapt.privacy.statistics import RowWeights, reweigh
 
 ROWS = Cleaning(radius=1.0, label_range=(-1.0, 1.0))
 

@@ -8,23 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from dpadapt.papers.hybrid.doors.descent import Descent, DrawnDescent
+from dpadapt.papers.hybrid.doors.draws import LearnOnDraws, draws
+from dpadapt.papers.hybrid.doors.parity import Parity
+from dpadapt.papers.hybrid.doors.weights import RowWeights, draw_rate
+from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Cleaning, PrivacyError, Private, Rows
 from dpadapt.privacy.core.mechanism import Mechanism
 from dpadapt.privacy.core.statistic import Statistic
-from dpadapt.privacy.mechanisms import (
-    Descent,
-    DrawnDescent,
-    EachRow,
-    Gaussian,
-    GaussianInside,
-    GaussianPurse,
-    LearnOnDraws,
-    Parity,
-)
+from dpadapt.privacy.mechanisms import EachRow, Gaussian, GaussianInside, GaussianPurse
 from dpadapt.privacy.mechanisms import gaussian as gaussian_module
-from dpadapt.privacy.mechanisms.draws import draws
-from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
-from dpadapt.privacy.statistics import RowWeights, SecondMoment, draw_rate
+from dpadapt.privacy.statistics import SecondMoment
 
 SECRET = 0.271828
 MOMENT = SecondMoment(Cleaning(radius=1.0))

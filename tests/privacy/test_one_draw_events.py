@@ -11,6 +11,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld_module
 from scipy import integrate, stats
 from scipy.optimize import brentq
 
+from dpadapt.papers.hybrid.doors import one_draw
+from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
 from dpadapt.privacy import Ledger
 from dpadapt.privacy.accounting.calibration import calibrate
 from dpadapt.privacy.accounting.composition import (
@@ -27,8 +29,6 @@ from dpadapt.privacy.accounting.events import (
     event_from_dict,
 )
 from dpadapt.privacy.accounting.renyi import renyi_epsilon
-from dpadapt.privacy.mechanisms import one_draw
-from dpadapt.privacy.mechanisms.one_draw import OneDrawGaussianEvent
 
 PAPER = OneDrawGaussianEvent(
     "descent",

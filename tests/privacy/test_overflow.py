@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
+from dpadapt.papers.hybrid.doors.weighted import Weighted
+from dpadapt.papers.hybrid.doors.weights import RowWeights
 from dpadapt.privacy import Cleaning, Rows, RowSum
 from dpadapt.privacy.core.sample import MOST_ROWS
 from dpadapt.privacy.core.statistic import MOST_SUM, check_sum
 from dpadapt.privacy.mechanisms import EachRow, FilteredGaussian, FilteredMean
-from dpadapt.privacy.statistics import Gram, RowWeights, SecondMoment, Weighted
+from dpadapt.privacy.statistics import Gram, SecondMoment
 
 N = 1900
 ROWS = np.zeros((N, 1))

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.privacy.mechanisms import parity
-from dpadapt.privacy.mechanisms.parity import pack_bits, parity_masks, thinning
+from dpadapt.papers.hybrid.doors import parity
+from dpadapt.papers.hybrid.doors.parity import pack_bits, parity_masks, thinning
 
 
 class Scripted:

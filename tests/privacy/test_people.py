@@ -30,6 +30,7 @@ from dpadapt import (
 )
 from dpadapt.audit import replay
 from dpadapt.cli.tables import open_private
+from dpadapt.papers.hybrid.doors.draws import DrawsEvent
 from dpadapt.privacy import Cleaning, Ledger, RowSum
 from dpadapt.privacy.accounting.events import (
     BoundedRangeEvent,
@@ -47,7 +48,6 @@ from dpadapt.privacy.mechanisms import (
     RandomisedResponse,
     SymmetricGaussian,
 )
-from dpadapt.privacy.mechanisms.draws import DrawsEvent
 from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.privacy.units import hold_out
 from dpadapt.privacy.units.groups import of_people

@@ -16,12 +16,15 @@ import pytest
 from dpadapt import InteractivePredictor, KernelRegressor
 from dpadapt.hybrid.questions import Below
 from dpadapt.kernels import RBF
+from dpadapt.papers.hybrid.doors.descent import Descent, DrawnDescent
+from dpadapt.papers.hybrid.doors.draws import draws
+from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh
+from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Agents, Cleaning, PrivacyError, Private, Rows, RowSum
 from dpadapt.privacy.core.home import Home
-from dpadapt.privacy.mechanisms import Descent, DrawnDescent, Gaussian
-from dpadapt.privacy.mechanisms.draws import draws
-from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
-from dpadapt.privacy.statistics import Gram, RowWeights, SecondMoment, Weighted, reweigh
+from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.statistics import Gram, SecondMoment
 
 ROWS = np.random.default_rng(0).normal(size=(200, 2))
 LABELS = np.sign(ROWS[:, 0])

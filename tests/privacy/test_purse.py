@@ -16,11 +16,11 @@ from scipy import stats
 
 from audit import epsilon_lower_bound
 from dpadapt.audit import replay
+from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Cleaning, PrivacyError, Private, RowMean
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.mechanisms import purse as purse_module
 from dpadapt.privacy.mechanisms.purse import GaussianPurse
-from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
 from dpadapt.privacy.statistics import SecondMoment
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))

@@ -58,9 +58,7 @@ def told(fit, runs, monkeypatch):
     def spy(title, verbose):
         yield (lambda *facts: calls.append(facts)) if verbose else None
 
-    monkeypatch.setattr(
-        "dpadapt.privacy.mechanisms.random_stopping.random_runs", lambda *facts: runs
-    )
+    monkeypatch.setattr("dpadapt.papers.selection.random_stopping.random_runs", lambda *facts: runs)
     for module in (mixing, base):
         monkeypatch.setattr(module, "row_progress", spy)
     fit(calls)

@@ -11,6 +11,13 @@ import pytest
 from scipy import stats
 
 from audit import epsilon_lower_bound
+from dpadapt.papers.selection.candidates import _gamma
+from dpadapt.papers.selection.exponential import noisy_argmin
+from dpadapt.papers.selection.random_stopping import (
+    RandomStopping,
+    RandomStoppingEvent,
+    random_runs,
+)
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.core.noise import SeededNoise
@@ -22,14 +29,7 @@ from dpadapt.privacy.mechanisms import (
     best_of_random_runs,
     holdout_choice,
 )
-from dpadapt.privacy.mechanisms.exponential import noisy_argmin
 from dpadapt.privacy.mechanisms.gaussian import symmetric_gaussian
-from dpadapt.privacy.mechanisms.random_stopping import (
-    RandomStopping,
-    RandomStoppingEvent,
-    random_runs,
-)
-from dpadapt.privacy.mechanisms.selection import _gamma
 from dpadapt.privacy.statistics import SecondMoment
 
 ALPHA = 1e-6

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import BudgetExceeded, Cleaning, Grant, PrivacyError, Private, RowMean, Rows
 from dpadapt.privacy.core.mechanism import Noise
 from dpadapt.privacy.core.noise import SeededNoise
@@ -32,7 +33,6 @@ from dpadapt.privacy.mechanisms import (
     hide_losses,
     holdout_choice,
 )
-from dpadapt.privacy.mechanisms.random_stopping import RandomStopping
 from dpadapt.privacy.rows import sources as rows_module
 from dpadapt.privacy.statistics import SecondMoment
 

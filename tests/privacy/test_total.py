@@ -12,14 +12,14 @@ from scipy import sparse
 
 from dpadapt.hybrid.rules import FunctionRule
 from dpadapt.kernels import FunctionKernel
+from dpadapt.papers.hybrid.doors.loans import Loan
+from dpadapt.papers.hybrid.doors.weighted import _losses
 from dpadapt.privacy import Cleaning, PrivacyError, Private, RowMean, Rows, Schema
 from dpadapt.privacy.mechanisms import GaussianInside
-from dpadapt.privacy.mechanisms.loans import Loan
 from dpadapt.privacy.rows.foreign import apply_to_pairs
 from dpadapt.privacy.rows.sources import MemoryRows
 from dpadapt.privacy.rows.total import by_rows, taken
 from dpadapt.privacy.statistics import Gram, Prepared
-from dpadapt.privacy.statistics.weighted import _losses
 
 SECRET, PLACE, ROWS = 7331.125, 17, 300
 SMALL = 1e-12  # by which a call of another size differs, as sums of products do

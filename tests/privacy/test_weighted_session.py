@@ -7,19 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, PrivacyError, Private, Rows
-from dpadapt.privacy.mechanisms import Gaussian, LearnOnDraws, Parity
-from dpadapt.privacy.mechanisms.descent import DrawnDescent
-from dpadapt.privacy.mechanisms.draws import draws
-from dpadapt.privacy.statistics import (
-    RowWeights,
+from dpadapt.papers.hybrid.doors.descent import DrawnDescent
+from dpadapt.papers.hybrid.doors.draws import LearnOnDraws, draws
+from dpadapt.papers.hybrid.doors.parity import Parity
+from dpadapt.papers.hybrid.doors.weighted import (
     Weighted,
     WeightedMean,
-    density_schedule,
-    draw_rate,
     reweigh,
     weighted_sensitivity,
 )
+from dpadapt.papers.hybrid.doors.weights import RowWeights, density_schedule, draw_rate
+from dpadapt.privacy import Cleaning, PrivacyError, Private, Rows
+from dpadapt.privacy.mechanisms import Gaussian
 
 UNIT = Cleaning(radius=1.0)
 LABELLED = Cleaning(radius=1.0, label_range=(-1.0, 1.0))
@@ -198,7 +197,7 @@ def test_weighted_sums_of_neighbours_stay_within_the_sensitivity(query):
 
 def test_projecting_the_stored_weights_breaks_the_sensitivity():
     """What the test above would say of an update that feeds projected weights back."""
-    from dpadapt.privacy.statistics.weights import log_cap, mass_of, projected
+    from dpadapt.papers.hybrid.doors.weights import log_cap, mass_of, projected
 
     def run(Z, directions, density):
         log_weights = np.zeros(len(Z))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.privacy.statistics.weights import (
+from dpadapt.papers.hybrid.doors.weights import (
     MOST_RATE,
     ROUNDING,
     RowWeights,

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpadapt.privacy.mechanisms.machine_constants import Setting
+from dpadapt.papers.kernels.doors.machines import Setting
 from paper_command import call, needs_data
 from reproduce.data.classes import ClassData
 from reproduce.data.files import MissingDataError

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.privacy import Cleaning
-from dpadapt.privacy.accounting.calibration import gaussian_mu
-from dpadapt.privacy.accounting.events import ParallelEvent
-from dpadapt.privacy.mechanisms import CandidateLosses
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
-from dpadapt.reweighting.choice import (
+from dpadapt.papers.reweighting.choice import (
     Candidate,
     candidate_grid,
     choose_by_random_stopping,
@@ -21,8 +16,13 @@ from dpadapt.reweighting.choice import (
     choose_on_holdout,
     public_loss_bound,
 )
-from dpadapt.reweighting.moment_regression import MomentRegression
-from dpadapt.reweighting.profiled_regression import ProfiledRegression
+from dpadapt.papers.reweighting.moment_regression import MomentRegression
+from dpadapt.papers.reweighting.profiled_regression import ProfiledRegression
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
+from dpadapt.privacy import Cleaning
+from dpadapt.privacy.accounting.calibration import gaussian_mu
+from dpadapt.privacy.accounting.events import ParallelEvent
+from dpadapt.privacy.mechanisms import CandidateLosses
 
 CLEANING = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpadapt.papers.reweighting.convex_adaptation import ConvexAdaptation
+from dpadapt.papers.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
+from dpadapt.papers.reweighting.objective import ConvexPenalty, SquaredLoss, reference_weights
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_delta
 from dpadapt.privacy.mechanisms import Laplace
-from dpadapt.reweighting.convex_adaptation import ConvexAdaptation
-from dpadapt.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
-from dpadapt.reweighting.objective import ConvexPenalty, SquaredLoss, reference_weights
 from dpadapt.testing.independent_accountant import recompute_epsilon
 
 CLEANING = Cleaning(radius=1.0, intercept=0.5, label_range=(-1.0, 1.0), unit_labels=True)

@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, Private
-from dpadapt.reweighting.general_adaptation import GeneralAdaptation
-from dpadapt.reweighting.objective import (
+from dpadapt.papers.reweighting.general_adaptation import GeneralAdaptation
+from dpadapt.papers.reweighting.objective import (
     LogisticLoss,
     SmoothPenalty,
     loss_gradients,
     reference_weights,
 )
+from dpadapt.privacy import Cleaning, Private
 from dpadapt.testing.independent_accountant import recompute_epsilon
 
 K = 3

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from audit import epsilon_lower_bound
-from dpadapt.privacy import Cleaning, PrivacyError, Private
-from dpadapt.reweighting import labelled_discrepancy as module
-from dpadapt.reweighting.labelled_discrepancy import (
+from dpadapt.papers.reweighting import labelled_discrepancy as module
+from dpadapt.papers.reweighting.labelled_discrepancy import (
     ball_maximum,
     difference_of_convex,
     labelled_discrepancy,
     labelled_moment,
 )
-from dpadapt.reweighting.queries import LabelledMoment
-from dpadapt.reweighting.released_discrepancy import LabelledDiscrepancy
+from dpadapt.papers.reweighting.queries.labelled_moment import LabelledMoment
+from dpadapt.papers.reweighting.released_discrepancy import LabelledDiscrepancy
+from dpadapt.privacy import Cleaning, PrivacyError, Private
 
 UNIT = {"label_range": (-1.0, 1.0), "unit_labels": True}
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpadapt.papers.reweighting.queries.profiled_gradients import LogisticGradient
 from dpadapt.privacy import Cleaning, Private
-from dpadapt.reweighting.queries import LogisticGradient, NetworkGradient, network_gradient
+from dpadapt.reweighting.queries import NetworkGradient, network_gradient
 from dpadapt.testing.independent_accountant import recompute_epsilon
 
 pytestmark = pytest.mark.slow

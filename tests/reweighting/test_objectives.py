@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from dpadapt.privacy import Cleaning
-from dpadapt.reweighting.general_adaptation import GeneralAdaptation
-from dpadapt.reweighting.objective import (
+from dpadapt.papers.reweighting.general_adaptation import GeneralAdaptation
+from dpadapt.papers.reweighting.objective import (
     ConvexPenalty,
     LogisticLoss,
     SmoothPenalty,
@@ -20,7 +19,8 @@ from dpadapt.reweighting.objective import (
     profile,
     reference_weights,
 )
-from dpadapt.reweighting.queries.adaptation import JOINT_SQUARED
+from dpadapt.papers.reweighting.queries.adaptation import JOINT_SQUARED
+from dpadapt.privacy import Cleaning
 
 LOSSES = [SquaredLoss(), LogisticLoss(), LogisticLoss(4)]
 LENGTH, NORM = 1.5, 2.0

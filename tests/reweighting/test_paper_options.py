@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from dpadapt import Private, ReweightingClassifier, ReweightingRegressor
+from dpadapt.papers.reweighting.convex_adaptation import ConvexAdaptation
+from dpadapt.papers.reweighting.general_adaptation import GeneralAdaptation
+from dpadapt.papers.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
+from dpadapt.papers.reweighting.objective import LogisticLoss
 from dpadapt.privacy import Cleaning
 from dpadapt.reweighting import (
     ConvexGradient,
@@ -21,10 +25,6 @@ from dpadapt.reweighting import (
     theorem_2_steps,
     unlabelled_discrepancy,
 )
-from dpadapt.reweighting.convex_adaptation import ConvexAdaptation
-from dpadapt.reweighting.general_adaptation import GeneralAdaptation
-from dpadapt.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
-from dpadapt.reweighting.objective import LogisticLoss
 
 BUDGET = {"epsilon": 5.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from dpadapt.papers.reweighting.convex_adaptation import ConvexAdaptation
+from dpadapt.papers.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
+from dpadapt.papers.reweighting.objective import SquaredLoss, profile, reference_weights
+from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent
-from dpadapt.privacy.mechanisms.random_stopping import RandomStoppingEvent
-from dpadapt.reweighting.convex_adaptation import ConvexAdaptation
-from dpadapt.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
-from dpadapt.reweighting.objective import SquaredLoss, profile, reference_weights
-from dpadapt.reweighting.profile import predicted_noise
+from dpadapt.reweighting.horizon import predicted_noise
 
 
 def two_samples(m=60, n=40, d=2, seed=0):

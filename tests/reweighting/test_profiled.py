@@ -11,14 +11,18 @@ from scipy.optimize import minimize
 
 from audit import epsilon_lower_bound
 from dpadapt import Private
+from dpadapt.papers.reweighting.profile import profile, profiled_objective
+from dpadapt.papers.reweighting.profiled_classification import ProfiledClassification
+from dpadapt.papers.reweighting.profiled_regression import ProfiledRegression
+from dpadapt.papers.reweighting.queries.profiled_gradients import (
+    ClippedGradient,
+    LogisticGradient,
+    shrink_together,
+)
 from dpadapt.privacy import Cleaning, PrivacyError
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.events import GaussianEvent
-from dpadapt.reweighting.profile import predicted_noise, profile, profiled_objective
-from dpadapt.reweighting.profiled_classification import ProfiledClassification
-from dpadapt.reweighting.profiled_regression import ProfiledRegression
-from dpadapt.reweighting.queries import ClippedGradient, LogisticGradient
-from dpadapt.reweighting.queries.gradients import shrink_together
+from dpadapt.reweighting.horizon import predicted_noise
 
 CLEANING = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 HOSTILE = [1e6, -1e6, np.inf, -np.inf, np.nan, 1e308, 0.0]

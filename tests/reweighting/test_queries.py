@@ -15,16 +15,15 @@ import numpy as np
 import pytest
 
 import dpadapt.reweighting
-from dpadapt.privacy import Cleaning, Private, Rows
-from dpadapt.reweighting.labelled_discrepancy import labelled_moment, row_length
-from dpadapt.reweighting.objective import LogisticLoss, SquaredLoss
-from dpadapt.reweighting.queries import (
+from dpadapt.papers.reweighting.labelled_discrepancy import labelled_moment, row_length
+from dpadapt.papers.reweighting.objective import LogisticLoss, SquaredLoss
+from dpadapt.papers.reweighting.queries.adaptation import StepClaims, hidden_candidate_discrepancy
+from dpadapt.papers.reweighting.queries.labelled_moment import (
     LabelledMoment,
-    StepClaims,
-    hidden_candidate_discrepancy,
     hidden_discrepancy,
     hidden_loss,
 )
+from dpadapt.privacy import Cleaning, Private, Rows
 
 N, ALPHA, REACH = 6, 0.25, 2.0
 UNIT = Cleaning(radius=1.5, intercept=0.5, label_range=(-1.0, 1.0), unit_labels=True)
@@ -202,8 +201,8 @@ def test_the_claim_on_candidates_is_attained():
 
 
 def test_no_other_file_of_the_method_claims_a_sensitivity():
-    folder = Path(dpadapt.reweighting.__file__).parent
-    for path in folder.glob("*.py"):
+    method, paper = dpadapt.reweighting.__file__, dpadapt.papers.reweighting.__file__
+    for path in (each for file in (method, paper) for each in Path(file).parent.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
                 assert node.name != "sensitivity", path.name

@@ -8,16 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpadapt.privacy import Cleaning, Private
-from dpadapt.privacy.mechanisms import count_labels
-from dpadapt.reweighting.certificate import (
+from dpadapt.papers.reweighting.certificate import (
     Certifier,
     ReweightingCertificate,
     anchored_bound,
     printed_bound,
 )
-from dpadapt.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
-from dpadapt.reweighting.released_discrepancy import LabelledDiscrepancy
+from dpadapt.papers.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
+from dpadapt.papers.reweighting.released_discrepancy import LabelledDiscrepancy
+from dpadapt.privacy import Cleaning, Private
+from dpadapt.privacy.mechanisms import count_labels
 
 CLEANING = Cleaning(radius=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 FACTS = {"length": 1.0, "norm_bound": 1.0}

@@ -25,7 +25,7 @@ from dpadapt.reweighting import (
     Profiled,
     known_noise_course,
 )
-from dpadapt.reweighting._units import paper_units
+from dpadapt.reweighting._units import standard_units
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
 from dpadapt.testing.independent_accountant import recompute_epsilon
 from dpadapt.testing.speech import everything_said
@@ -367,7 +367,7 @@ def test_no_certificate_for_coefficients_beyond_the_norm_bound(solver):
     X, y, T, t = problem()
     model = make(solver=solver, certificate=True, norm_bound=1e-3, **whole(y))
     model.fit(X, y, private=Private(T, t))
-    units = paper_units(X, (float(y.min()), float(y.max())))
+    units = standard_units(X, (float(y.min()), float(y.max())))
     w = units.inverse(model.coef_[:, None], np.array([model.intercept_]))
     assert (model.certificate_ is None) == (np.linalg.norm(w) > 1e-3)
     assert model.guarantee_.epsilon <= 1.0 + 1e-9

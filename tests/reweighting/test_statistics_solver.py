@@ -9,12 +9,12 @@ import pytest
 
 from audit import epsilon_lower_bound
 from dpadapt import Private
+from dpadapt.papers.reweighting.moment_regression import MomentRegression, ReleasedMoment
+from dpadapt.papers.reweighting.profile import profile
+from dpadapt.papers.reweighting.queries.profiled_gradients import shrink_together
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
-from dpadapt.reweighting.moment_regression import MomentRegression, ReleasedMoment
-from dpadapt.reweighting.profile import profile
 from dpadapt.reweighting.queries import BoundedMoment
-from dpadapt.reweighting.queries.gradients import shrink_together
 
 CLEANING = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 HOSTILE = [1e6, -1e6, np.inf, -np.inf, np.nan, 1e308, 0.0]

@@ -18,6 +18,9 @@ import pytest
 from scipy import stats
 from scipy.special import gammaln
 
+from dpadapt.papers.selection.exponential import noisy_argmin
+from dpadapt.papers.selection.laplace import laplace as add_laplace
+from dpadapt.papers.selection.random_stopping import random_runs
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.core.noise import ExactNoise, NoiseSource, SecureNoise, SeededNoise
 from dpadapt.privacy.mechanisms import (
@@ -27,11 +30,8 @@ from dpadapt.privacy.mechanisms import (
     RandomisedResponse,
     SymmetricGaussian,
 )
-from dpadapt.privacy.mechanisms.exponential import noisy_argmin
 from dpadapt.privacy.mechanisms.gaussian import NUGGET, gaussian_process, symmetric_gaussian
 from dpadapt.privacy.mechanisms.gaussian import gaussian as add_gaussian
-from dpadapt.privacy.mechanisms.laplace import laplace as add_laplace
-from dpadapt.privacy.mechanisms.random_stopping import random_runs
 from dpadapt.privacy.mechanisms.randomised_response import randomised_response
 from dpadapt.privacy.statistics import SecondMoment
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt import _lazy
 from dpadapt.privacy import Agents, Private
 
 from ._combining import (
@@ -51,10 +52,15 @@ def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
 
 def _regressors() -> Iterator[Combination]:
     from dpadapt import baselines as b
-    from dpadapt.discrepancy import DiscrepancyRegressor, PrivateLabels
-    from dpadapt.discrepancy.solvers import SOLVERS
+    from dpadapt import discrepancy as d
     from dpadapt.reweighting import ReweightingRegressor
 
+    solvers: dict[str, type] = {
+        "moments": d.Moments,
+        "frank-wolfe": d.FrankWolfe,
+        "mirror-descent": d.MirrorDescent,
+        "single-stage": d.SingleStage,
+    }
     for options in one_at_a_time(
         {"solver": ["moments", "frank-wolfe", "mirror-descent", "single-stage"]},
         {
@@ -64,7 +70,7 @@ def _regressors() -> Iterator[Combination]:
             "geometry": ["p-norm"],
             "noise_on": ["gradient"],
             "iterate": ["uniform", "select"],
-            "certificate": [PrivateLabels(LABELS, label_difference=1.0)],
+            "certificate": [d.PrivateLabels(LABELS, label_difference=1.0)],
             "penalty": [0.1],
             "radius": [1.5],
             "max_remaining": [1.0],
@@ -72,8 +78,8 @@ def _regressors() -> Iterator[Combination]:
         },
     ):
         steps = {"steps": STEPS}
-        rest: Any = {"labelled": False, "solvers": SOLVERS}
-        yield fitting(DiscrepancyRegressor, "regression", options, steps, **rest)
+        rest: Any = {"labelled": False, "solvers": solvers}
+        yield fitting(d.DiscrepancyRegressor, "regression", options, steps, **rest)
     for options in one_at_a_time(
         {"solver": ["known-noise", "gradient", "profiled", "statistics"]},
         {
@@ -290,8 +296,9 @@ def _hybrid() -> Iterator[Combination]:
         SubsampleTestReweigh,
         TightSchedule,
     )
-    from dpadapt.hybrid.finite_class import sparse_separators
     from dpadapt.mixing import NoisyGDClassifier
+
+    sparse_separators = _lazy.named("dpadapt.papers.hybrid.finite_class.sparse_separators")
 
     for features in ("linear", "squares", "quadratic"):
         facts: dict[str, Any] = {"features": features, "agent_epsilon": 1.0}

@@ -1,25 +1,14 @@
-"""Public labelled source, private unlabelled target (paper 000: Bassily, Mohri, Suresh 2023)."""
+"""Public labelled source, private unlabelled target (paper 000: Bassily, Mohri, Suresh 2023).
 
-from .certificate import Certificate, certify
+Here is what the default needs. The paper's algorithms, sets, theorems and certificate stand in
+:mod:`dpadapt.papers.discrepancy`, and are shown here.
+"""
+
+from dpadapt._lazy import lazily
+
 from .discrepancy_regressor import AdaptationWarning, DiscrepancyRegressor, GuaranteeWarning
-from .label_difference import LabelDifference, PrivateLabels, label_difference
 from .minimisation import DiscrepancySolution, discrepancy, minimise_discrepancy
 from .moments import Moments
-from .selection import choose_weights, weights_choice
-from .sets import Ball, Box, GroupSimplex, Simplex, Vertices
-from .single_stage import AdaptationObjective, NoisySingleStage
-from .smoothing import OneSidedSoftmax, PNorm, Softmax
-from .solvers import FrankWolfe, MirrorDescent, SingleStage
-from .theorems import (
-    Promise,
-    Setting,
-    corollary_2,
-    corollary_3,
-    corollary_4,
-    theorem_4,
-    theorem_10,
-    theorem_11,
-)
 
 __all__ = [
     "AdaptationObjective",
@@ -58,3 +47,19 @@ __all__ = [
     "theorem_11",
     "weights_choice",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "..papers.discrepancy.certificate": "Certificate PrivateLabels certify",
+        "..papers.discrepancy.label_difference": "LabelDifference label_difference",
+        "..papers.discrepancy.selection": "choose_weights weights_choice",
+        "..papers.discrepancy.sets": "Ball Box GroupSimplex Simplex Vertices",
+        "..papers.discrepancy.single_stage": "AdaptationObjective NoisySingleStage",
+        "..papers.discrepancy.smoothing": "OneSidedSoftmax PNorm Softmax",
+        "..papers.discrepancy.solvers": "FrankWolfe MirrorDescent SingleStage",
+        "..papers.discrepancy.theorems": (
+            "Promise Setting corollary_2 corollary_3 corollary_4 theorem_4 theorem_10 theorem_11"
+        ),
+    },
+)

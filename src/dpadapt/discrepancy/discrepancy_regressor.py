@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,19 +12,23 @@ from dpadapt._checks import GuaranteeWarning
 from dpadapt._constraints import Instance, Named, NonNegative, Null, Positive, Table
 from dpadapt._linear import LinearRegressor
 from dpadapt._story import RADII, Story, certificate_facts, percent
+from dpadapt._strategy import Strategy
 from dpadapt.base import PrivateEstimator
 from dpadapt.privacy import Cleaning, Guarantee, Private, Session
 
-from .certificate import Certificate, certify
-from .label_difference import PrivateLabels
 from .moments import AdaptationWarning, Moments
 from .second_stage import within_ball
-from .solvers import SOLVERS, FrankWolfe, MirrorDescent, SingleStage
 from .source import INTERCEPT, Adaptation, Array, Source
 
 __all__ = ["AdaptationWarning", "DiscrepancyRegressor", "GuaranteeWarning"]
 
-_ROUNDING = 1e-9
+_PAPER = "dpadapt.papers.discrepancy"
+_SOLVERS: Mapping[str, type | str] = {
+    "moments": Moments,
+    "frank-wolfe": f"{_PAPER}.solvers.FrankWolfe",
+    "mirror-descent": f"{_PAPER}.solvers.MirrorDescent",
+    "single-stage": f"{_PAPER}.solvers.SingleStage",
+}
 _STATE = (
     "A bound on the error rests on private labels, which this method never sees, so that you must "
     "state what they are like: certificate=PrivateLabels(label_range=(low, high), "
@@ -48,8 +53,8 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
             default="moments"
         "moments" releases the noisy second moment once; the others are the paper's Algorithms 2,
         3 and 1, which release K noisy steps. They are for comparison: "moments" wins by far. An
-        object of :class:`Moments`, :class:`FrankWolfe`, :class:`MirrorDescent` or
-        :class:`SingleStage` has options of its own, as in ``solver=FrankWolfe(steps=50)``.
+        object of :class:`Moments`, ``FrankWolfe``, ``MirrorDescent`` or
+        ``SingleStage`` has options of its own, as in ``solver=FrankWolfe(steps=50)``.
     norm_bound : float, optional
         The paper's Lambda, bound on the coefficients (scaled features, intercept included), for a
         certificate and where weights and fit are found at once; refused elsewhere. By default twice
@@ -132,9 +137,9 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
 
     _reads_labels = False
     _constraints: ClassVar[Table] = {
-        "solver": [Named(SOLVERS)],
+        "solver": [Named(_SOLVERS)],
         "norm_bound": [Positive(), Null()],
-        "certificate": [Instance(PrivateLabels, advice=_STATE), Null()],
+        "certificate": [Instance(f"{_PAPER}.certificate.PrivateLabels", advice=_STATE), Null()],
         "radius": [Positive(), Null()],
         "ridge": [NonNegative(), Null()],
     }
@@ -144,9 +149,9 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
         *,
         epsilon: float,
         delta: float,
-        solver: str | Moments | FrankWolfe | MirrorDescent | SingleStage = "moments",
+        solver: str | Strategy = "moments",
         norm_bound: float | None = None,
-        certificate: PrivateLabels | None = None,
+        certificate: Any = None,
         radius: float | None = None,
         ridge: float | None = None,
         noise: str = "secure",
@@ -168,9 +173,7 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
 
     def _check(self) -> None:
         solver = self._strategy("solver")
-        at_once = isinstance(solver, SingleStage)
-        at_once |= getattr(solver, "objective", None) == "single-stage"
-        if self.norm_bound is not None and not (self.certificate is not None or at_once):
+        if self.norm_bound is not None and self.certificate is None and not solver.at_once:
             raise ValueError(
                 "norm_bound: this solver finds weights first, and fits without a bound; leave it "
                 "None, or ask for a certificate."
@@ -198,7 +201,7 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
         self, source: Source, sample: Private, options: dict[str, Any]
     ) -> tuple[dict[str, Any], Guarantee]:
         if self.certificate is not None:
-            _check_statement(self.certificate, source)
+            self.certificate.check(source)
         cleaning = Cleaning(source.radius, *source.scaling, INTERCEPT)
         solver = self._strategy("solver")
         with self._watched(options) as watched:
@@ -207,8 +210,8 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
             )
         attributes, slopes = self._fitted(source, found)
         if self.certificate is not None:
-            bound = _certify(self.certificate, source, found, slopes, cleaning, sample.n_people)
-            attributes["certificate_"] = bound
+            facts = (source, found, slopes, cleaning, sample.n_people)
+            attributes["certificate_"] = self.certificate.certify(*facts)
         return attributes, found.guarantee
 
     def _fitted(self, source: Source, found: Adaptation) -> tuple[dict[str, Any], Array]:
@@ -285,46 +288,3 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
             f": {percent(part / whole)} of the difference between the two samples remains, "
             "measured on the noisy release."
         )
-
-
-def _check_statement(stated: PrivateLabels, source: Source) -> None:
-    """Refuse a certificate that cannot be, from public facts, before anything is charged."""
-    bound = source.norm_bound
-    if source.public_norm > bound * (1 + _ROUNDING):
-        raise ValueError(
-            f"certificate needs a norm_bound of at least {source.public_norm:.4g}, the norm of the "
-            f"coefficients of public data alone; got {bound:.4g}. Nothing was charged."
-        )
-    least = stated.refuted(source.matched, source.centered, bound)
-    if least is not None:
-        raise ValueError(
-            f"certificate: the public rows refute label_difference={stated.label_difference:.4g}. "
-            f"Every linear function of norm {bound:.4g} or less (norm_bound) misses one of their "
-            f"labels by {least:.4g} or more. State at least that, and what the function may miss "
-            "private labels by on top of it. Nothing was charged."
-        )
-
-
-def _certify(
-    stated: PrivateLabels,
-    source: Source,
-    found: Adaptation,
-    slopes: Array,
-    cleaning: Cleaning,
-    people: int,
-) -> Certificate:
-    """Bound on the error in the private population of rows as they were released."""
-    assert found.released is not None
-    level = float(source.labels.mean())
-    return certify(
-        source.matched,
-        source.centered,
-        found.weights,
-        slopes - source.constant(level),
-        found.released,
-        radius=source.norm_bound,
-        private_radius=float(np.hypot(cleaning.radius, cleaning.intercept)),
-        n_rows=people,
-        stated=stated,
-        label_center=level,
-    )

@@ -130,6 +130,11 @@ class Moments(Strategy):
         "max_remaining": [NonNegative()],
     }
 
+    @property
+    def at_once(self) -> bool:
+        """Whether weights and coefficients are found at once, within the norm bound."""
+        return self.objective == "single-stage"
+
     def adapt(
         self,
         source: Source,

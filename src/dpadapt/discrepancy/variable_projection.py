@@ -25,15 +25,14 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
 
 from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
-from .queries import Smoothing
-from .single_stage import ball_least_squares
-from .smoothing import Softmax
+from .smooth_norm import SmoothNorm
 
-__all__ = ["Projected", "SingleStageProblem", "variable_projection"]
+__all__ = ["Projected", "SingleStageProblem", "ball_least_squares", "variable_projection"]
 
 # How sharp: the smoothing may hide this share of the uniform weights' discrepancy, log(2d) / mu.
 _HIDDEN_SHARE = 1 / 6
@@ -84,7 +83,7 @@ class SingleStageProblem:
         Public labels.
     target_moment : ndarray of shape (d, d)
         :math:`\hat M`, released or public; only its symmetric part counts.
-    smoothing : Smoothing
+    smoothing : SmoothNorm
         Of the discrepancy.
     radius : float
         :math:`\Lambda`.
@@ -94,7 +93,7 @@ class SingleStageProblem:
     Examples
     --------
     >>> problem = SingleStageProblem(
-    ...     np.eye(2), np.array([0.5, 0.0]), np.diag([0.75, 0.25]), Softmax(mu=90.0), radius=1.0
+    ...     np.eye(2), np.array([0.5, 0.0]), np.diag([0.75, 0.25]), SmoothNorm(mu=90.0), radius=1.0
     ... )
     >>> point = problem.at(np.array([0.5, 0.5]))
     >>> point.coefficients, round(point.discrepancy, 6)
@@ -106,7 +105,7 @@ class SingleStageProblem:
     X: Array
     y: Array
     target_moment: Array
-    smoothing: Smoothing
+    smoothing: SmoothNorm
     radius: float
     ridge: float = 0.0
 
@@ -151,7 +150,7 @@ def variable_projection(
     target_moment: npt.ArrayLike,
     *,
     radius: float,
-    smoothing: Smoothing | None = None,
+    smoothing: SmoothNorm | None = None,
     steps: int = 1000,
     ridge: float = 1e-4,
     tolerance: float = 0.0,
@@ -169,7 +168,7 @@ def variable_projection(
     radius : float
         :math:`\Lambda`, bound on the norm of the coefficients; :math:`4 \Lambda^2` is what the
         discrepancy counts against the loss.
-    smoothing : Smoothing, optional
+    smoothing : SmoothNorm, optional
         By default a softmax that hides a sixth of the uniform weights' discrepancy (but no less
         than ``tolerance``).
     steps : int, default=1000
@@ -210,7 +209,7 @@ def variable_projection(
         np.asarray(X, dtype=np.float64),
         np.asarray(y, dtype=np.float64),
         np.asarray(target_moment, dtype=np.float64),
-        Softmax(mu=1.0) if smoothing is None else smoothing,
+        SmoothNorm(mu=1.0) if smoothing is None else smoothing,
         radius,
         ridge,
     )
@@ -242,13 +241,39 @@ def variable_projection(
     return mean, problem.at(mean).coefficients
 
 
-def _default_smoothing(problem: SingleStageProblem, tolerance: float) -> Softmax:
-    """Softmax as sharp as the discrepancy that is there to be removed, and no sharper."""
+def ball_least_squares(moment: Array, cross: Array, *, radius: float) -> Array:
+    r"""Minimise :math:`w^T A w - 2 b \cdot w` over :math:`\|w\| \le \Lambda`, A semidefinite.
+
+    Of several minimisers the one of least norm. On the sphere :math:`w = (A + \nu I)^{-1} b` with
+    the multiplier :math:`\nu \ge 0` that brings its norm to the radius.
+
+    Examples
+    --------
+    >>> ball_least_squares(np.eye(2), np.array([3.0, 4.0]), radius=1.0).round(6)
+    array([0.6, 0.8])
+    >>> ball_least_squares(np.eye(2), np.array([3.0, 4.0]), radius=9.0)
+    array([3., 4.])
+    """
+    values, vectors = np.linalg.eigh(moment)
+    kept = values > 1e-12 * max(float(values[-1]), 0.0)
+    values, along = values[kept], vectors[:, kept].T @ cross
+
+    def excess(multiplier: float) -> float:
+        return float(np.linalg.norm(along / (values + multiplier))) - radius
+
+    multiplier = 0.0
+    if values.size and excess(0.0) > 0:
+        multiplier = float(brentq(excess, 0.0, 2 * float(np.linalg.norm(along)) / radius))
+    return np.asarray(vectors[:, kept] @ (along / (values + multiplier)))
+
+
+def _default_smoothing(problem: SingleStageProblem, tolerance: float) -> SmoothNorm:
+    """SmoothNorm as sharp as the discrepancy that is there to be removed, and no sharper."""
     X, target = problem.X, problem.target_moment
     start = problem.at(np.full(len(X), 1 / len(X))).discrepancy
     size = float(np.vecdot(X, X).max()) + float(np.abs(target).max())
     hidden = max(_HIDDEN_SHARE * start, tolerance, _LEAST_HIDDEN * size)
-    return Softmax(math.log(2 * len(target)) / hidden if hidden > 0 else 1.0)
+    return SmoothNorm(math.log(2 * len(target)) / hidden if hidden > 0 else 1.0)
 
 
 def _normalised(logs: Array) -> Array:

@@ -1,27 +1,14 @@
-"""One curator with private rows, many people who trust nobody (paper 003: Kohen, Sheffet)."""
+"""One curator with private rows, many people who trust nobody (paper 003: Kohen, Sheffet).
 
+:class:`HybridTilt` is the default; the paper's method stands in :mod:`dpadapt.papers.hybrid`, and
+its names here are found there.
+"""
+
+from dpadapt._lazy import lazily
 from dpadapt.privacy import Agents
 
-from .agent_tests import BitTest, PaperTest
 from .certificate import NotCertified
-from .divergences import Divergences
-from .estimator_learner import EstimatorLearner
-from .finite_class import FiniteClassLearner
-from .gradient_learner import GradientLearner
 from .hybrid_tilt import HybridTilt
-from .non_private import non_private_subsample_test_reweigh
-from .parity import ParityLearner, parity_rows
-from .sample_sizes import (
-    rounds_with_schedule,
-    rows_for_a_finite_class,
-    rows_for_utility,
-    sizes_of_algorithm_1,
-    sizes_of_algorithm_2,
-    sizes_of_algorithm_4,
-)
-from .schedules import PaperSchedule, TightSchedule
-from .sgd_learner import SGDLearner
-from .subsample_test_reweigh import SubsampleTestReweigh
 from .units import FeatureUnits
 
 __all__ = [
@@ -49,3 +36,23 @@ __all__ = [
     "sizes_of_algorithm_2",
     "sizes_of_algorithm_4",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "..papers.hybrid.agent_tests": "BitTest PaperTest",
+        "..papers.hybrid.divergences": "Divergences",
+        "..papers.hybrid.estimator_learner": "EstimatorLearner",
+        "..papers.hybrid.finite_class": "FiniteClassLearner",
+        "..papers.hybrid.gradient_learner": "GradientLearner",
+        "..papers.hybrid.non_private": "non_private_subsample_test_reweigh",
+        "..papers.hybrid.parity": "ParityLearner parity_rows",
+        "..papers.hybrid.sample_sizes": (
+            "rounds_with_schedule rows_for_a_finite_class rows_for_utility sizes_of_algorithm_1 "
+            "sizes_of_algorithm_2 sizes_of_algorithm_4"
+        ),
+        "..papers.hybrid.schedules": "PaperSchedule TightSchedule",
+        "..papers.hybrid.sgd_learner": "SGDLearner",
+        "..papers.hybrid.subsample_test_reweigh": "SubsampleTestReweigh",
+    },
+)

@@ -1,14 +1,12 @@
-"""Private kernel models, released or asked point by point (paper 002)."""
+"""Private kernel models, released or asked point by point (paper 002).
 
-from .asked_methods import PINP, NoisePath, SparseVector
+The paper's own algorithms stand in :mod:`dpadapt.papers.kernels`; their names here are found there.
+"""
+
+from dpadapt._lazy import lazily
+
+from .asked_methods import NoisePath
 from .erm import certified_gradient
-from .error_bounds import (
-    answer_error,
-    error_of_tdil,
-    excess_of_tddl,
-    points_of_tddl,
-    rows_for_tddl,
-)
 from .features import Fourier, Nystroem
 from .function_kernel import FunctionKernel
 from .gram import certified_gram_gradient
@@ -18,8 +16,6 @@ from .kernel_classifier import KernelClassifier
 from .kernel_facts import KernelFacts, path_error
 from .kernel_regressor import KernelRegressor
 from .release import GaussianProcess
-from .tddl import TDDL, pool_size
-from .tdil import TDIL
 
 __all__ = [
     "PINP",
@@ -51,3 +47,15 @@ __all__ = [
     "pool_size",
     "rows_for_tddl",
 ]
+
+__getattr__ = lazily(
+    __name__,
+    {
+        "..papers.kernels.asked_methods": "PINP SparseVector",
+        "..papers.kernels.error_bounds": (
+            "answer_error error_of_tdil excess_of_tddl points_of_tddl rows_for_tddl"
+        ),
+        "..papers.kernels.tddl": "TDDL pool_size",
+        "..papers.kernels.tdil": "TDIL",
+    },
+)

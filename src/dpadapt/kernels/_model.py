@@ -24,8 +24,6 @@ from .features import Fourier, Nystroem
 from .function_kernel import FunctionKernel
 from .kernel import KERNELS
 from .release import GaussianProcess
-from .tddl import TDDL
-from .tdil import TDIL
 
 Array = NDArray[np.float64]
 
@@ -55,7 +53,15 @@ class KernelModel(PrivateEstimator):
             OneOf("auto", "none", "linear", "polynomial"),
             Named({"fourier": Fourier, "nystroem": Nystroem}),
         ],
-        "release": [Named({"gaussian-process": GaussianProcess, "tddl": TDDL, "tdil": TDIL})],
+        "release": [
+            Named(
+                {
+                    "gaussian-process": GaussianProcess,
+                    "tddl": "dpadapt.papers.kernels.tddl.TDDL",
+                    "tdil": "dpadapt.papers.kernels.tdil.TDIL",
+                }
+            )
+        ],
     }
 
     @property

@@ -1,24 +1,17 @@
-"""How a private kernel model is asked: by one path of noise, or by updates of a public model."""
+"""How a private kernel model is asked; by default, by one path of noise."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
 
-from dpadapt._constraints import Count, OneOf, Table
 from dpadapt._strategy import Strategy
 from dpadapt.privacy.mechanisms import GaussianPath
-from dpadapt.privacy.mechanisms.asked_model import Asked
-from dpadapt.privacy.mechanisms.machine_constants import (
-    PINPConstants,
-    Setting,
-    SparseVectorConstants,
-)
+from dpadapt.privacy.mechanisms.asked_model import Interactive
 
-from .constants import Bounds, Constants
+from .constants import Constants
 
-__all__ = ["PINP", "AskedMethod", "NoisePath", "SparseVector"]
+__all__ = ["AskedMethod", "NoisePath"]
 
 
 class AskedMethod(Strategy):
@@ -31,7 +24,9 @@ class AskedMethod(Strategy):
     """
 
     @abstractmethod
-    def mechanism(self, facts: Constants, outputs: int, epsilon: float, delta: float) -> Asked:
+    def mechanism(
+        self, facts: Constants, outputs: int, epsilon: float, delta: float
+    ) -> Interactive:
         """Return the mechanism; by how much answers move is proved in :mod:`.queries`.
 
         Parameters
@@ -52,76 +47,8 @@ class NoisePath(AskedMethod):
     NoisePath()
     """
 
-    def mechanism(self, facts: Constants, outputs: int, epsilon: float, delta: float) -> Asked:
+    def mechanism(
+        self, facts: Constants, outputs: int, epsilon: float, delta: float
+    ) -> Interactive:
         """Noise by how far the whole model moves."""
         return GaussianPath(facts.sensitivity)
-
-
-@dataclass(frozen=True)
-class PINP(AskedMethod):
-    """The paper's Algorithm 1, with corrected constants; one output.
-
-    Parameters
-    ----------
-    calibration : {"tight", "paper"}, default="tight"
-        The least noise that is proved to be enough, or the constants of Theorem 9.
-    questions : int, default=10000
-        How many are expected, for thresholds; more may be asked.
-
-    Examples
-    --------
-    >>> PINP(questions=100).calibration
-    'tight'
-    """
-
-    calibration: str = "tight"
-    questions: int = 10_000
-
-    _constraints: ClassVar[Table] = {
-        "calibration": [OneOf("tight", "paper")],
-        "questions": [Count()],
-    }
-
-    def mechanism(self, facts: Constants, outputs: int, epsilon: float, delta: float) -> Asked:
-        """One draw decides and answers."""
-        setting = _setting(facts, outputs, epsilon, delta, self.questions)
-        if self.calibration == "paper":
-            return PINPConstants.paper(setting)
-        return PINPConstants.calibrated(setting)
-
-
-@dataclass(frozen=True)
-class SparseVector(AskedMethod):
-    """Decides and answers with separate noise; one output.
-
-    Parameters
-    ----------
-    questions : int, default=10000
-        How many are expected, for thresholds; more may be asked.
-
-    Examples
-    --------
-    >>> SparseVector(questions=100).questions
-    100
-    """
-
-    questions: int = 10_000
-
-    _constraints: ClassVar[Table] = {"questions": [Count()]}
-
-    def mechanism(self, facts: Constants, outputs: int, epsilon: float, delta: float) -> Asked:
-        """A noisy threshold, and noisy answers."""
-        return SparseVectorConstants.calibrated(
-            _setting(facts, outputs, epsilon, delta, self.questions)
-        )
-
-
-def _setting(
-    facts: Constants, outputs: int, epsilon: float, delta: float, questions: int
-) -> Setting:
-    if outputs != 1:
-        raise ValueError(
-            "method: 'pinp' and 'sparse-vector' have one output: two classes, or a number."
-        )
-    one = Bounds.each(facts)
-    return Setting(one.prediction, one.radius, one.norm, epsilon, delta, questions)

@@ -23,9 +23,8 @@ from dpadapt.privacy.mechanisms.asking import open_answers, restore_answers
 
 from ._learner import Learner
 from ._model import KernelModel
-from .asked_methods import PINP, NoisePath, SparseVector
-from .pool import Pool
-from .tddl import ball_least_squares
+from .asked_methods import NoisePath
+from .pool import Pool, ball_least_squares
 
 __all__ = ["InteractivePredictor"]
 
@@ -127,7 +126,13 @@ class InteractivePredictor(PrivateEstimator):
     _constraints: ClassVar[Table] = {
         "estimator": [Instance(KernelModel, advice="Give a KernelRegressor or KernelClassifier.")],
         "method": [
-            Named({"gaussian-process": NoisePath, "pinp": PINP, "sparse-vector": SparseVector})
+            Named(
+                {
+                    "gaussian-process": NoisePath,
+                    "pinp": "dpadapt.papers.kernels.asked_methods.PINP",
+                    "sparse-vector": "dpadapt.papers.kernels.asked_methods.SparseVector",
+                }
+            )
         ],
         "most_questions": [Count()],
         "grid": [Positive()],

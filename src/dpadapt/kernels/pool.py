@@ -21,11 +21,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
+from scipy.optimize import brentq
 
+from dpadapt import _validate as validate
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.mechanisms.gaussian import NUGGET
 
-__all__ = ["Pool", "double"]
+__all__ = ["Pool", "ball_least_squares", "double"]
 
 Array = NDArray[np.float64]
 
@@ -155,3 +157,41 @@ def _kernel_matrix(gram: Array) -> Array:
     if np.abs(gram - gram.T).max() > 1e-9 * np.abs(gram).max():
         raise ValueError("the kernel matrix of the pool must be symmetric.")
     return (gram + gram.T) / 2
+
+
+def ball_least_squares(pool: Pool, targets: Array, norm: float) -> Array:
+    r"""Coefficients of the model of norm C at most that fits the targets best.
+
+    In the eigenvectors of K the minimiser is alpha = (K + l I)^{-1} t, with l = 0 if that lies in
+    the ball and else the root of the secular equation |w(l)| = C; directions in which K vanishes
+    cannot be fitted and get 0. With targets of shape (T, k) the ball is that of all outputs.
+
+    Parameters
+    ----------
+    pool : Pool
+    targets : ndarray of shape (T,) or (T, k)
+    norm : float
+        C.
+
+    Examples
+    --------
+    >>> ball_least_squares(Pool.of(np.eye(2)), np.array([3.0, 4.0]), norm=1.0).round(6)
+    array([0.6, 0.8])
+    """
+    validate.positive("norm", norm)
+    values, vectors = pool.spectrum
+    kept = values > len(values) * float(np.finfo(np.float64).eps) * values[-1]
+    values, vectors = values[kept], vectors[:, kept]
+    inner = vectors.T @ targets
+    energy = np.sum(inner.reshape(len(inner), -1) ** 2, axis=1)
+
+    def size(penalty: float) -> float:
+        return math.sqrt(float(np.sum(values * energy / (values + penalty) ** 2)))
+
+    penalty = 0.0
+    if size(0.0) > norm:
+        # |w(l)| <= |Phi^T t| / l, so the root is below |Phi^T t| / C
+        most = math.sqrt(float(np.sum(values * energy))) / norm
+        penalty = float(brentq(lambda at: size(at) - norm, 0.0, most, rtol=1e-14, xtol=1e-300))
+    shrunk = inner / (values + penalty).reshape(-1, *[1] * (inner.ndim - 1))
+    return np.asarray(vectors @ shrunk)

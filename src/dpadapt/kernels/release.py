@@ -166,7 +166,7 @@ class GaussianProcess(Release):
         """Largest error of so many answers.
 
         Noise of s in each of D numbers moves an answer by s R at most but for chance
-        (:func:`~dpadapt.kernels.error_bounds.path_error`). What is dropped as noise is no longer
+        (:func:`~dpadapt.kernels.kernel_facts.path_error`). What is dropped as noise is no longer
         than s in each number: |c^_b| min(1, d s^2/|c^_b|^2) <= s sqrt(d).
         """
         if not explicit:

@@ -25,10 +25,11 @@ from dpadapt._constraints import (
 from dpadapt._linear import LinearClassifier
 from dpadapt._progress import row_progress
 from dpadapt._story import Story
+from dpadapt._strategy import Strategy
 from dpadapt.base import PrivateEstimator
 from dpadapt.privacy import Guarantee, Private, RowSum, Session
 from dpadapt.privacy.accounting.events import Relation
-from dpadapt.privacy.mechanisms import Gaussian, best_of_random_runs
+from dpadapt.privacy.mechanisms import Gaussian
 
 from ._solver import Origin, Run, Solver
 from ._stories import direction_story
@@ -37,7 +38,7 @@ from .iterates import Iterates
 from .noisy_gradients import gradient_mechanisms, open_gradients
 from .queries import Correct
 from .softmax import Array
-from .steps import StableSteps, Steps, StepsAtNoise
+from .steps import Steps
 
 __all__ = ["UnitClassifier"]
 
@@ -62,13 +63,13 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
     relation: Relation
     classes: Sequence[Any] | None
     start: Any
-    steps: int | Steps | StepsAtNoise | None
+    steps: int | Strategy | None
     sample_size: float | None
     keep_trajectory: bool
 
     _constraints: ClassVar[Table] = {
         "relation": [OneOf(*get_args(Relation))],
-        "steps": [Count(), Instance(Steps, StepsAtNoise), Null()],
+        "steps": [Count(), Instance(Steps, "dpadapt.papers.mixing.steps.StepsAtNoise"), Null()],
         "sample_size": [Positive(), Null()],
         "keep_trajectory": [Flag()],
     }
@@ -191,11 +192,11 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
         query = Correct(np.zeros(shape), cleaning)
         return _best(session, query, mechanisms, train, candidates, problem.seed)
 
-    def _schedule(self) -> Steps | StepsAtNoise | StableSteps:
+    def _schedule(self) -> Any:
         """How many steps, or how much noise in each; the solver's own if nobody says."""
         if self.steps is None:
             return self._solver.usual_steps
-        return self.steps if isinstance(self.steps, (Steps, StepsAtNoise)) else Steps(self.steps)
+        return self.steps if isinstance(self.steps, Strategy) else Steps(self.steps)
 
     def _candidates(self) -> list[tuple[dict[str, Any], Solver]] | None:
         """What to select from, checked; None if nothing was asked for."""
@@ -275,6 +276,8 @@ def _best(
         hidden = session.hide(RowSum(replace(query, weights=found["weights"])), keep=True)
         correct = float(session.release(grants.score, hidden)[0])
         return -correct, {**found, "selected_": chosen}
+
+    from dpadapt.privacy.mechanisms import best_of_random_runs
 
     asked = {**mechanisms, "score": score}
     mean_runs = max(1.5, float(len(candidates)))

@@ -13,10 +13,8 @@ from dpadapt.privacy import RowMap
 from .features import PublicSample, UnitRows
 from .iterates import Iterates
 from .noisy_gradients import NoisyGradients
-from .projection import FeatureProjection, GradientProjection
 from .public_phase import penalised
 from .softmax import Array
-from .steps import StableSteps, Steps, StepsAtNoise
 
 __all__ = ["Origin", "Run", "Solver"]
 
@@ -55,7 +53,10 @@ class Solver(Strategy):
 
     _constraints: ClassVar[Table] = {
         "mixing": [NonNegative()],
-        "projection": [Named({"features": FeatureProjection}), Null()],
+        "projection": [
+            Named({"features": "dpadapt.papers.mixing.projection.FeatureProjection"}),
+            Null(),
+        ],
     }
     words: ClassVar[str]
     """What it is, for the report."""
@@ -64,9 +65,9 @@ class Solver(Strategy):
     projection: Any = None
 
     @property
-    def usual_steps(self) -> Steps | StepsAtNoise | StableSteps:
+    @abstractmethod
+    def usual_steps(self) -> Any:
         """How many steps, or how much noise in each, if nobody says."""
-        return StepsAtNoise()
 
     @abstractmethod
     def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
@@ -80,17 +81,12 @@ class Solver(Strategy):
         """Public rows that the public phase is fitted to, before private ones are read."""
         return public
 
-    @property
-    def span(self) -> GradientProjection | None:
-        """How gradients are projected, if they are."""
-        projection = strategy_of(self, "projection")
-        return projection if isinstance(projection, GradientProjection) else None
-
     def units(self, units: UnitRows, X: Array) -> UnitRows:
         """Public map of rows, projected if rows are."""
         projection = strategy_of(self, "projection")
-        return projection.units(units, X) if isinstance(projection, FeatureProjection) else units
+        return units if projection is None else projection.units(units, X)
 
     def cleaning(self, units: UnitRows, public: PublicSample) -> RowMap:
         """Public map of the private rows."""
-        return units if self.span is None else self.span.cleaning(units, public.rows)
+        projection = strategy_of(self, "projection")
+        return units if projection is None else projection.cleaning(units, public.rows)

@@ -6,16 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from dpadapt._constraints import Named, Table
+from dpadapt._strategy import Strategy
 from dpadapt.privacy.accounting.events import Relation
 
 from ._classifier import UnitClassifier
 from ._solver import Solver
-from .adamix import AdaMix
 from .known_noise import KnownNoise
-from .steps import Steps, StepsAtNoise
-from .theory import Theory
 
 __all__ = ["AdaMixClassifier"]
+
+_SOLVERS: Mapping[str, type | str] = {
+    "known-noise": KnownNoise,
+    "adamix": "dpadapt.papers.mixing.adamix.AdaMix",
+    "theory": "dpadapt.papers.mixing.theory.Theory",
+}
 
 
 class AdaMixClassifier(UnitClassifier):
@@ -35,7 +39,7 @@ class AdaMixClassifier(UnitClassifier):
         The privacy budget of one fit. No default: it is a decision.
     solver : {"known-noise", "adamix", "theory"} or object, default="known-noise"
         "adamix" is the paper's Algorithm 2, "theory" its Algorithm 3. An object holds the options
-        of one of them (:class:`KnownNoise`, :class:`AdaMix`, :class:`Theory`):
+        of one of them (:class:`KnownNoise`, ``AdaMix``, ``Theory``):
         ``solver=AdaMix(clipping=AdaptiveClip(percentile=75))``.
     steps : int, Steps or StepsAtNoise, optional
         T; the noise follows from it. Or the noise, and T follows: ``steps=StepsAtNoise(20.0)``, the
@@ -120,7 +124,7 @@ class AdaMixClassifier(UnitClassifier):
     """
 
     _constraints: ClassVar[Table] = {
-        "solver": [Named({"known-noise": KnownNoise, "adamix": AdaMix, "theory": Theory})],
+        "solver": [Named(_SOLVERS)],
     }
 
     def __init__(
@@ -129,7 +133,7 @@ class AdaMixClassifier(UnitClassifier):
         epsilon: float,
         delta: float,
         solver: str | Solver = "known-noise",
-        steps: int | Steps | StepsAtNoise | None = None,
+        steps: int | Strategy | None = None,
         relation: Relation = "replace-one",
         classes: Sequence[Any] | None = None,
         sample_size: float | None = None,

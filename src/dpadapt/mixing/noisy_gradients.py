@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt.privacy import Grant, RowMap, RowSum, Session
-from dpadapt.privacy.mechanisms import EachRow, FilteredGaussian, FilteredMean, Gaussian
+from dpadapt._lazy import named
+from dpadapt.privacy import Grant, RowMap, RowMean, RowSum, Session
+from dpadapt.privacy.mechanisms import Gaussian
 
-from .projection import GradientSpan
-from .queries import ClippedGradients, ProjectedGradients, RowCount
+from .queries import ClippedGradients, RowCount
 from .softmax import Array
 
-__all__ = ["NoisyGradients", "gradient_mechanisms", "open_gradients"]
+__all__ = ["NAME", "NoisyGradients", "gradient_mechanisms", "open_gradients"]
 
 _COUNT_SHARE = 0.1  # mu of a noisy count over mu of all steps: half a percent more noise
-_NAME = "clipped gradients"
+NAME = "clipped gradients"
+# of an individual filter: the mechanism, and what asks it
+_FILTER = "dpadapt.papers.mixing.filtered.FilteredGaussian"
+_FILTERED = "dpadapt.papers.mixing.filtered_gradients.FilteredGradients"
 
 
 class NoisyGradients:
@@ -30,8 +34,7 @@ class NoisyGradients:
     ----------
     session : Session
     cleaning : RowMap
-        Public map of the rows; of unit rows, with their products with public rows beside them if
-        there is a span and it is cheaper.
+        Public map of the rows: unit rows.
     grant : Grant
         Of what :func:`gradient_mechanisms` names ``steps``.
 
@@ -48,11 +51,10 @@ class NoisyGradients:
     ((1, 2), 6.5)
     """
 
+    kind: ClassVar[type[ClippedGradients]] = ClippedGradients
+
     def __init__(self, session: Session, cleaning: RowMap, grant: Grant) -> None:
-        self._session, self._cleaning, self._grant = session, cleaning, grant
-        self._filtered: Any = None  # the handle of an individual filter
-        if isinstance(grant.mechanism, FilteredGaussian):
-            self._filtered = session.release(grant, session.hide(EachRow(cleaning.radius, _NAME)))
+        self._session, self.cleaning, self._grant = session, cleaning, grant
 
     @property
     def sigma(self) -> float:
@@ -61,17 +63,10 @@ class NoisyGradients:
 
     def __call__(self, W: Array, clip: float) -> Array:
         """Sum at W, of shape (d, c), with noise of standard deviation ``sigma`` times ``clip``."""
-        query = ClippedGradients(W, clip, self._cleaning, _NAME)
-        return clip * self._release(query)
+        return clip * self.release(self.kind(W, clip, self.cleaning, NAME))
 
-    def within(self, W: Array, clip: float, span: GradientSpan, *, clip_first: bool) -> Array:
-        """The same, projected on the span of public gradients; noise in that span alone."""
-        query = ProjectedGradients(W, clip, self._cleaning, span, clip_first, _NAME)
-        return clip * span.back(self._release(query))
-
-    def _release(self, query: FilteredMean) -> Array:
-        if self._filtered is not None:
-            return np.asarray(self._filtered.release(query))
+    def release(self, query: RowMean) -> Array:
+        """Sum over the rows of what a query takes of each, 1 at most, with noise of ``sigma``."""
         hidden = self._session.hide(RowSum(query), keep=True)
         return np.asarray(self._session.release(self._grant, hidden))
 
@@ -109,14 +104,14 @@ def gradient_mechanisms(
     ...     list(gradient_mechanisms(session, rows, (1, 2), steps=3, sample_size=None))
     ['steps', 'rows']
     """
-    bound = session.sensitivity(RowSum(ClippedGradients(np.zeros(shape), 1.0, cleaning, _NAME)))
+    bound = session.sensitivity(RowSum(ClippedGradients(np.zeros(shape), 1.0, cleaning, NAME)))
     full = steps if filtered is None else max(1, round(steps / filtered))
-    facts = (_NAME, bound, math.prod(shape), full, 1 / math.sqrt(full))
+    facts = (NAME, bound, math.prod(shape), full, 1 / math.sqrt(full))
     whole: Any = {"divided": False}  # sums
-    if filtered is None:
-        asked = {"steps": Gaussian(*facts, **whole)}
-    else:
-        asked = {"steps": FilteredGaussian(*facts, releases=steps, **whole)}
+    kind: Any = Gaussian
+    if filtered is not None:
+        kind = partial(named(_FILTER), releases=steps)
+    asked = {"steps": kind(*facts, **whole)}
     if sample_size is None and session.relation == "add-remove":
         count = RowSum(RowCount(cleaning))
         size = session.sensitivity(count)
@@ -147,7 +142,9 @@ def open_gradients(
     >>> size
     9.0
     """
-    gradients = NoisyGradients(session, cleaning, grants.steps)
+    plain = type(grants.steps.mechanism) is Gaussian
+    kind = NoisyGradients if plain else named(_FILTERED)
+    gradients = kind(session, cleaning, grants.steps)
     if sample_size is not None:
         return gradients, float(sample_size)
     if session.relation == "replace-one":

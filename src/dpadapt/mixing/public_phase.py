@@ -7,40 +7,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from dpadapt.privacy import shrink_factors
-
 from .features import PublicSample
-from .softmax import Array, gradient, loss, residuals
+from .softmax import Array, gradient, loss
 
-__all__ = ["class_energy", "few_shot", "one_pass", "penalised"]
+__all__ = ["class_energy", "penalised", "with_unseen"]
 
 _ITERATIONS = 150
 _LONE_ENERGY = 0.05  # between-class energy where every class has one public row
 _LEAST_ENERGY = 0.01
-
-
-def few_shot(public: PublicSample, *, steps: int, rate: float, penalty: float) -> Array:
-    """Gradient descent from zero on the mean public loss (Algorithm 2, first phase).
-
-    Parameters
-    ----------
-    public : PublicSample
-    steps : int
-        T_pub.
-    rate : float
-    penalty : float
-        lambda, of the squared norm.
-
-    Examples
-    --------
-    >>> public = PublicSample(np.array([[1.0, 0.3], [-1.0, 0.3]]), np.array([0, 1]), 2)
-    >>> few_shot(public, steps=200, rate=2.0, penalty=1e-2)[0].round(2)
-    array([ 1.96, -1.96])
-    """
-    W = np.zeros((public.width, public.classes))
-    for _ in range(steps if len(public) else 0):
-        W = W - rate * (gradient(public.rows, public.codes, W) / len(public) + penalty * W)
-    return _unseen(public, W)
 
 
 def penalised(public: PublicSample, penalty: float = 1e-3) -> Array:
@@ -67,28 +41,7 @@ def penalised(public: PublicSample, penalty: float = 1e-3) -> Array:
     options: Any = {"maxiter": _ITERATIONS}
     start = np.zeros(shape).ravel()
     found = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
-    return _unseen(public, np.asarray(found.x, dtype=np.float64).reshape(shape))
-
-
-def one_pass(public: PublicSample, *, curvature: float, clip: float, seed: int) -> Array:
-    r"""One pass of stochastic gradient descent (Algorithm 3, first phase).
-
-    Rates are :math:`\eta_t = 2 / (c (t + 1))` with c the ``curvature`` of the expected loss, a
-    guess; gradients are clipped, so that the Lipschitz constant of the theorem holds.
-
-    Examples
-    --------
-    >>> public = PublicSample(np.eye(2), np.array([0, 1]), 2)
-    >>> one_pass(public, curvature=1.0, clip=1.0, seed=0).shape
-    (2, 2)
-    """
-    W = np.zeros((public.width, public.classes))
-    for t, place in enumerate(np.random.default_rng(seed).permutation(len(public)), start=1):
-        one = public.part([place])
-        step = one.rows.T @ residuals(one.rows, one.codes, W)
-        step *= shrink_factors(np.linalg.norm(step), clip)
-        W = W - 2 / (curvature * (t + 1)) * step
-    return W
+    return with_unseen(public, np.asarray(found.x, dtype=np.float64).reshape(shape))
 
 
 def class_energy(public: PublicSample) -> float:
@@ -117,8 +70,15 @@ def class_energy(public: PublicSample) -> float:
     return min(max(energy, _LEAST_ENERGY), 1.0)
 
 
-def _unseen(public: PublicSample, W: Array) -> Array:
-    """Give each class without public rows the odds of half a row, instead of none at all."""
+def with_unseen(public: PublicSample, W: Array) -> Array:
+    """Give each class without public rows the odds of half a row, instead of none at all.
+
+    Examples
+    --------
+    >>> public = PublicSample(np.array([[1.0], [1.0]]), np.array([0, 0]), 2)
+    >>> with_unseen(public, np.zeros((1, 2))).round(4)
+    array([[ 0.    , -1.3863]])
+    """
     seen = np.unique(public.codes)
     if len(seen) == public.classes or not len(seen):
         return W

@@ -9,7 +9,6 @@ multiplies it by the public :math:`\tau` again. And two counts of rows.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,20 +16,26 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt.privacy import RowMap, RowMean
-from dpadapt.privacy.mechanisms import FilteredMean
 
-from .projection import GradientSpan
 from .softmax import Array, Rows, lengths, numerators
 
-__all__ = ["ClippedGradients", "Correct", "ProjectedGradients", "RowCount", "rounding_of_pieces"]
+__all__ = [
+    "PIECE",
+    "ClippedGradients",
+    "Correct",
+    "GradientSum",
+    "RowCount",
+    "chunks",
+    "known_codes",
+    "rounding_of_pieces",
+]
 
-_PIECE = 128  # float32 rows that are multiplied at once
+PIECE = 128  # float32 rows that are multiplied at once
 _HUGE = 1e30  # no score of a row of norm 1 overflows in float32
 _CHUNK = 1 << 18  # numbers of rows at once, about
-_TOGETHER = 8192  # rows whose clipped sum is projected at once
 
 
-class _Gradients(FilteredMean):
+class GradientSum(RowMean):
     """Sums of what rows contribute, each of norm 1 at most; proofs are in the subclasses."""
 
     magnitude: float = 1.0
@@ -39,13 +44,9 @@ class _Gradients(FilteredMean):
         """Sensitivity of the mean under replace-one; see the proof in the class."""
         return 2 * (1 + rounding_of_pieces()) / n_rows
 
-    def kept(self, X: Rows, y: Rows | None, keep: npt.NDArray[np.bool_]) -> Array:
-        """Sum of the contributions of some of the rows; the others stay in their places, as 0."""
-        return self.block(X, np.where(keep, _known_codes(y), -1))
-
 
 @dataclass(frozen=True, eq=False)
-class ClippedGradients(_Gradients):
+class ClippedGradients(GradientSum):
     r"""Sum over the private rows of their gradients, clipped, in units of the clip.
 
     With rows of norm |x_i| and residuals r_i, the sum is X^T diag(s) R, where
@@ -118,25 +119,14 @@ class ClippedGradients(_Gradients):
     def block(self, X: Rows, y: Rows | None) -> Array:
         """Sum of the contributions, in float64."""
         total = np.zeros(self.weights.shape[::-1])
-        weights, codes = self.weights.astype(X.dtype, copy=False), _known_codes(y)
+        weights, codes = self.weights.astype(X.dtype, copy=False), known_codes(y)
         with np.errstate(all="ignore"):  # nothing may be said about a value
-            for chunk in _chunks(X):
+            for chunk in chunks(X):
                 rows = X[chunk]
                 found, sums = numerators(rows, codes[chunk], weights, small=self._small)
                 found *= self._scales(rows, found, sums)[:, None]
                 _add_product(total, found, rows)
         return np.ascontiguousarray(total.T)
-
-    def norms(self, X: Rows, y: Rows | None) -> Array:
-        """Bounds on the norms of the rows' contributions, each at most the magnitude."""
-        bounds, codes = np.empty(len(X)), _known_codes(y)
-        underflow = 1e-16 if X.dtype == np.float32 else 1e-150
-        with np.errstate(all="ignore"):
-            for chunk in _chunks(X):
-                A, total = numerators(X[chunk], codes[chunk], self.weights, small=self._small)
-                found = lengths(X[chunk]).astype(float) * lengths(A) / total
-                bounds[chunk] = np.fmin((found + underflow) / self.clip, 1.0)
-        return bounds
 
     def _scales(self, X: Rows, A: Rows, sums: Rows) -> Rows:
         """What the numerators are multiplied by: 1 / max(tau, |g|), a hair less, over the sums."""
@@ -145,110 +135,6 @@ class ClippedGradients(_Gradients):
         scales = hair / (np.maximum(norms, self.clip, dtype=X.dtype) * sums)
         scales[~np.isfinite(scales)] = 0
         return np.asarray(scales)
-
-
-@dataclass(frozen=True, eq=False)
-class ProjectedGradients(_Gradients):
-    r"""Sum over the private rows of their gradients in public coordinates, clipped, over the clip.
-
-    *Project, then clip* (default). Row i contributes
-    :math:`m_i \min(1, \tau / \|m_i\|) / \tau` with :math:`m_i = U^T g_i`, that is
-    :math:`m_i = B^T ((\tilde X x_i) \circ (\tilde R r_i))`. Magnitude 1, whatever U is and however
-    :math:`m_i` was rounded: the scale is computed from the very coordinates that are added up, a
-    hair below (:class:`ClippedGradients`). Replace-one: at most 2, attained at
-    :math:`m' = -m`; in float32 pieces of 128 rows are summed, which rounds less than the pairs of
-    pieces of :class:`ClippedGradients`, whose bound serves here too.
-
-    *Clip, then project*. Row i contributes :math:`U^T` of its clipped gradient. As U stretches by
-    at most 1 (:class:`GradientSpan`), magnitude and sensitivity are those of
-    :class:`ClippedGradients`, whose sum is projected, at most N = 8192 rows at a time. Rounding
-    in :math:`U^T` takes such a sum off by N ``span.rounding`` at most, for either neighbour, and
-    one sum alone differs between them: all are divided by 1 + N ``span.rounding``, so that the
-    bound holds as it is.
-
-    Parameters
-    ----------
-    weights : ndarray of shape (d, c)
-    clip : float
-        tau, from 1e-6 to 1e6.
-    cleaning : RowMap
-        Rows of d columns; or of d + n_public columns, if the products with the public rows stand
-        beside them (:class:`~.projection.WithProducts`): they are the same at every step.
-    span : GradientSpan
-    clip_first : bool, default=False
-
-    Examples
-    --------
-    >>> from dpadapt.privacy import Cleaning
-    >>> X, y, W = np.eye(2), np.array([0.0, 1.0]), np.zeros((2, 2))
-    >>> span = GradientSpan.of(X, y, W)
-    >>> query = ProjectedGradients(W, 0.5, Cleaning(radius=1.0, classes=2), span)
-    >>> span.back(query.block(X, y)).round(4)
-    array([[-0.7071,  0.7071],
-           [ 0.7071, -0.7071]])
-    """
-
-    weights: Array
-    clip: float
-    cleaning: RowMap
-    span: GradientSpan
-    clip_first: bool = False
-    label: str = "projected gradients"
-
-    @cached_property
-    def _clipped(self) -> ClippedGradients:
-        return ClippedGradients(self.weights, self.clip, self.cleaning)
-
-    def __post_init__(self) -> None:
-        _ = self._clipped  # checks weights and clip
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """The number of coordinates."""
-        return (self.span.rank,)
-
-    def block(self, X: Rows, y: Rows | None) -> Array:
-        """Sum of the contributions, in float64."""
-        total = np.zeros(self.span.rank)
-        if self.clip_first:
-            inner, codes = X[:, : len(self.weights)], _known_codes(y)
-            for start in range(0, len(X), _TOGETHER):
-                part = slice(start, start + _TOGETHER)
-                total += self.span.coordinates(self._clipped.block(inner[part], codes[part]))
-            return np.asarray(total / (1 + _TOGETHER * self.span.rounding))
-        for M, scales in self._each(X, y):
-            step = _PIECE if M.dtype == np.float32 else len(M)
-            for start in range(0, len(M), step):
-                total += scales[start : start + step] @ M[start : start + step]
-        return total
-
-    def norms(self, X: Rows, y: Rows | None) -> Array:
-        """Bounds on the norms of the rows' contributions, each at most the magnitude."""
-        if self.clip_first:
-            return self._clipped.norms(X[:, : len(self.weights)], y)
-        found = [lengths(M * scales[:, None]) for M, scales in self._each(X, y)]
-        bounds = np.concatenate([np.zeros(0), *found]) * (1 + 2 * _slack(self.span.rank, X))
-        return np.fmin(bounds + 1e-16, 1.0)
-
-    def _each(self, X: Rows, y: Rows | None) -> Iterator[tuple[Rows, Rows]]:
-        """Coordinates of the rows' gradients and what they are multiplied by, chunk by chunk."""
-        kind, span, columns = X.dtype, self.span, len(self.weights)
-        public, residual, basis, weights = (
-            a.astype(kind, copy=False)
-            for a in (span.rows.T, span.residuals.T, span.basis, self.weights)
-        )
-        codes, hair = _known_codes(y), 1 - _slack(span.rank, X)
-        for chunk in _chunks(X):
-            with np.errstate(all="ignore"):  # nothing may be said about a value
-                rows, beside = X[chunk, :columns], X[chunk, columns:]
-                A, sums = numerators(rows, codes[chunk], weights)
-                products = A @ residual
-                products *= beside if beside.shape[1] else rows @ public
-                M = products @ basis
-                sizes = lengths(M)
-                M[~np.isfinite(sizes)] = 0
-                scales = hair / (np.maximum(sizes / sums, self.clip, dtype=kind) * sums)
-                scales[~np.isfinite(scales)] = 0
-            yield M, scales
 
 
 class _Count(RowMean):
@@ -270,7 +156,7 @@ class _Count(RowMean):
 
     def block(self, X: Array, y: Array | None) -> Array:
         """Number of rows of one block that count."""
-        return np.array([float(np.count_nonzero(self.counted(X, _known_codes(y))))])
+        return np.array([float(np.count_nonzero(self.counted(X, known_codes(y))))])
 
     def sensitivity(self, n_rows: int) -> float:
         """Sensitivity of the mean under replace-one; see the proof in the class."""
@@ -330,12 +216,12 @@ def _add_product(total: Array, Q: Rows, X: Rows) -> None:
     if X.dtype != np.float32:
         total += Q.T @ X
         return
-    paired = len(X) - len(X) % (2 * _PIECE)
-    pieces = (A[:paired].reshape(-1, _PIECE, A.shape[1]) for A in (Q, X))
+    paired = len(X) - len(X) % (2 * PIECE)
+    pieces = (A[:paired].reshape(-1, PIECE, A.shape[1]) for A in (Q, X))
     products = np.matmul(np.matrix_transpose(next(pieces)), next(pieces))
     products[::2] += products[1::2]  # to float64 half as often: faster
     total += products[::2].sum(axis=0, dtype=np.float64)
-    one, two = slice(paired, paired + _PIECE), slice(paired + _PIECE, None)
+    one, two = slice(paired, paired + PIECE), slice(paired + PIECE, None)
     total += Q[one].T @ X[one] + Q[two].T @ X[two]
 
 
@@ -347,22 +233,31 @@ def rounding_of_pieces() -> float:
     >>> round(rounding_of_pieces(), 6)
     0.001968
     """
-    unit = (_PIECE + 1) * float(np.finfo(np.float32).eps) / 2
-    return 2 * _PIECE * unit / (1 - unit)
+    unit = (PIECE + 1) * float(np.finfo(np.float32).eps) / 2
+    return 2 * PIECE * unit / (1 - unit)
 
 
-def _chunks(X: Rows) -> list[slice]:
-    """Rows at once, a multiple of two pieces: they stay in the processor's cache."""
-    most, least = _CHUNK // max(1, X.shape[1]), 8 * _PIECE
+def chunks(X: Rows) -> list[slice]:
+    """Rows at once, a multiple of two pieces: they stay in the processor's cache.
+
+    Examples
+    --------
+    >>> chunks(np.zeros((1500, 256)))
+    [slice(0, 1024, None), slice(1024, 2048, None)]
+    """
+    most, least = _CHUNK // max(1, X.shape[1]), 8 * PIECE
     size = max(least, min(most // least * least, 8 * least))
     return [slice(start, start + size) for start in range(0, len(X), size)]
 
 
-def _known_codes(y: Rows | None) -> npt.NDArray[np.intp]:
+def known_codes(y: Rows | None) -> npt.NDArray[np.intp]:
+    """Codes of the classes, which gradients need.
+
+    Examples
+    --------
+    >>> known_codes(np.array([1.0, -1.0]))
+    array([ 1, -1])
+    """
     if y is None:
         raise TypeError("gradients need labels: Private(X_private, y_private).")
     return y.astype(np.intp)
-
-
-def _slack(rank: int, X: Rows) -> float:
-    return float((rank + 32) * np.finfo(X.dtype).eps)

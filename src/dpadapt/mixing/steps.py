@@ -6,15 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpadapt import _validate as validate
-from dpadapt._constraints import Between, Count, Null, Positive, Table
+from dpadapt._constraints import Between, Count, Null, Table
 from dpadapt._strategy import Strategy
 from dpadapt.privacy import Session
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
-__all__ = ["StableSteps", "Steps", "StepsAtNoise", "row_mu", "steps_for_noise"]
+__all__ = ["FILTER", "StableSteps", "Steps", "row_mu"]
 
-_FILTER = [Between(1, math.inf, right=False), Null()]
+FILTER = [Between(1, math.inf, right=False), Null()]
 
 
 @dataclass(frozen=True)
@@ -37,38 +36,11 @@ class Steps(Strategy):
     steps: int
     individual_filter: float | None = None
 
-    _constraints: ClassVar[Table] = {"steps": [Count()], "individual_filter": _FILTER}
+    _constraints: ClassVar[Table] = {"steps": [Count()], "individual_filter": FILTER}
 
     def number(self, session: Session) -> int:
         """T."""
         return int(self.steps)
-
-
-@dataclass(frozen=True)
-class StepsAtNoise(Strategy):
-    """So much noise in each step; their number follows from the budget, as in the paper.
-
-    Parameters
-    ----------
-    sigma : float, default=20.0
-        Noise over clip; the default is the paper's.
-    individual_filter : float, optional
-        As in :class:`Steps`.
-
-    Examples
-    --------
-    >>> StepsAtNoise().sigma
-    20.0
-    """
-
-    sigma: float = 20.0
-    individual_filter: float | None = None
-
-    _constraints: ClassVar[Table] = {"sigma": [Positive()], "individual_filter": _FILTER}
-
-    def number(self, session: Session) -> int:
-        """T = Calibrate(epsilon, delta, sigma)."""
-        return steps_for_noise(self.sigma, session.epsilon, session.delta, session.relation)
 
 
 @dataclass(frozen=True)
@@ -121,27 +93,3 @@ def row_mu(epsilon: float, delta: float, relation: str) -> float:
     """
     mu = gaussian_mu(epsilon, delta)
     return mu if relation == "add-remove" else mu / 2
-
-
-def steps_for_noise(sigma: float, epsilon: float, delta: float, relation: str) -> int:
-    r"""Steps that noise of ``sigma`` clips allows: T = Calibrate(epsilon, delta, sigma).
-
-    A step is :math:`1/\sigma`-GDP, T steps are :math:`\sqrt{T}/\sigma`-GDP (Lemma 8), so T is the
-    whole part of :math:`(\mu \sigma)^2`. Erratum: Proposition 9 prints T^2 for T in its rho.
-
-    Examples
-    --------
-    >>> [steps_for_noise(20.0, epsilon, 1e-5, "add-remove") for epsilon in (1.0, 3.0, 8.0)]
-    [28, 206, 1110]
-    >>> [steps_for_noise(20.0, epsilon, 1e-5, "replace-one") for epsilon in (1.0, 3.0, 8.0)]
-    [7, 51, 277]
-    """
-    noise = validate.positive("sigma", sigma)
-    mu = row_mu(epsilon, delta, relation)
-    steps = math.floor((mu * noise) ** 2)
-    if steps < 1:
-        raise ValueError(
-            f"sigma={sigma:g} is too small: not one step fits into epsilon {epsilon:g} at delta "
-            f"{delta:g} under {relation}. Take at least {1 / mu:.4g}, or give steps instead."
-        )
-    return steps

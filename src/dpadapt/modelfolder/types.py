@@ -32,11 +32,11 @@ ESTIMATORS = frozenset().union(
     _under("dpadapt.reweighting.reweighting_regressor", "ReweightingRegressor"),
     _under("dpadapt.reweighting.reweighting_classifier", "ReweightingClassifier"),
     _under("dpadapt.mixing.adamix_classifier", "AdaMixClassifier"),
-    _under("dpadapt.mixing.noisy_gd_classifier", "NoisyGDClassifier"),
+    _under("dpadapt.papers.mixing.noisy_gd_classifier", "NoisyGDClassifier"),
     _under("dpadapt.kernels.kernel_regressor", "KernelRegressor"),
     _under("dpadapt.kernels.kernel_classifier", "KernelClassifier"),
     _under("dpadapt.hybrid.hybrid_tilt", "HybridTilt"),
-    _under("dpadapt.hybrid.subsample_test_reweigh", "SubsampleTestReweigh"),
+    _under("dpadapt.papers.hybrid.subsample_test_reweigh", "SubsampleTestReweigh"),
     _under("dpadapt.papers.baselines.adassp", "AdaSSPClassifier AdaSSPRegressor"),
     _under(
         "dpadapt.papers.baselines.noisy_gradient", "NoisyGradientClassifier NoisyGradientRegressor"
@@ -67,29 +67,29 @@ PARTS = frozenset().union(
     _under("dpadapt.features.cells", "NumberCells TextCells"),
     _under("dpadapt.features.dates", "DateCells"),
     _under("dpadapt.kernels.kernel_facts", "KernelFacts"),
-    _under("dpadapt.discrepancy.certificate", "Certificate"),
-    _under("dpadapt.discrepancy.label_difference", "PrivateLabels"),
+    _under("dpadapt.papers.discrepancy.certificate", "Certificate PrivateLabels"),
     _under("dpadapt.discrepancy.moments", "Moments"),
-    _under("dpadapt.discrepancy.smoothing", "PNorm Softmax"),
-    _under("dpadapt.discrepancy.solvers", "FrankWolfe MirrorDescent SingleStage"),
+    _under("dpadapt.papers.discrepancy.smoothing", "PNorm Softmax"),
+    _under("dpadapt.papers.discrepancy.solvers", "FrankWolfe MirrorDescent SingleStage"),
     _under("dpadapt.reweighting._units", "Units"),
-    _under("dpadapt.reweighting.certificate", "ReweightingCertificate"),
-    _under("dpadapt.reweighting.choice", "Candidate"),
+    _under("dpadapt.papers.reweighting.certificate", "ReweightingCertificate"),
+    _under("dpadapt.papers.reweighting.choice", "Candidate"),
     _under("dpadapt.reweighting.horizon", "Geometry"),
     _under("dpadapt.reweighting.known_noise_course", "Course"),
     _under("dpadapt.reweighting.known_noise_moments", "MomentCourse"),
     _under("dpadapt.reweighting.known_noise_solver", "KnownNoise"),
-    _under("dpadapt.reweighting.regression_solvers", "ConvexGradient Profiled Statistics"),
-    _under("dpadapt.reweighting.classification_solvers", "GeneralGradient ProfiledLogistic"),
-    _under("dpadapt.mixing.adamix", "AdaMix"),
-    _under("dpadapt.mixing.clipping", "AdaptiveClip FixedClip"),
+    _under("dpadapt.papers.reweighting.regression_solvers", "ConvexGradient Profiled Statistics"),
+    _under("dpadapt.papers.reweighting.classification_solvers", "GeneralGradient ProfiledLogistic"),
+    _under("dpadapt.papers.mixing.adamix", "AdaMix"),
+    _under("dpadapt.papers.mixing.clipping", "AdaptiveClip FixedClip"),
     _under("dpadapt.mixing.features", "UnitRows"),
     _under("dpadapt.mixing.horizon", "Horizon"),
     _under("dpadapt.mixing.known_noise", "KnownNoise"),
-    _under("dpadapt.mixing.noisy_gd", "NoisyGD"),
-    _under("dpadapt.mixing.projection", "FeatureProjection GradientProjection"),
-    _under("dpadapt.mixing.steps", "Steps StepsAtNoise"),
-    _under("dpadapt.mixing.theory", "Theory"),
+    _under("dpadapt.papers.mixing.noisy_gd", "NoisyGD"),
+    _under("dpadapt.papers.mixing.projection", "FeatureProjection GradientProjection"),
+    _under("dpadapt.mixing.steps", "Steps"),
+    _under("dpadapt.papers.mixing.steps", "StepsAtNoise"),
+    _under("dpadapt.papers.mixing.theory", "Theory"),
     _under("dpadapt.kernels._setup", "Setup"),
     _under(
         "dpadapt.kernels.features",
@@ -97,15 +97,15 @@ PARTS = frozenset().union(
     ),
     _under("dpadapt.kernels.kernel", "Chi2 Cosine Kernel Laplacian Linear Polynomial RBF"),
     _under("dpadapt.kernels.release", "GaussianProcess"),
-    _under("dpadapt.kernels.tddl", "TDDL"),
-    _under("dpadapt.kernels.tdil", "TDIL"),
+    _under("dpadapt.papers.kernels.tddl", "TDDL"),
+    _under("dpadapt.papers.kernels.tdil", "TDIL"),
     _under("dpadapt.hybrid.certificate", "AgentsCertificate"),
-    _under("dpadapt.hybrid.gradient_learner", "GradientLearner"),
-    _under("dpadapt.hybrid.sgd_learner", "SGDLearner"),
+    _under("dpadapt.papers.hybrid.gradient_learner", "GradientLearner"),
+    _under("dpadapt.papers.hybrid.sgd_learner", "SGDLearner"),
     _under("dpadapt.hybrid.rules", "LinearRule"),
-    _under("dpadapt.hybrid.rounds", "Round"),
-    _under("dpadapt.hybrid.schedules", "PaperSchedule TightSchedule"),
-    _under("dpadapt.hybrid.agent_tests", "BitTest PaperTest"),
+    _under("dpadapt.papers.hybrid.rounds", "Round"),
+    _under("dpadapt.papers.hybrid.schedules", "PaperSchedule TightSchedule"),
+    _under("dpadapt.papers.hybrid.agent_tests", "BitTest PaperTest"),
     _under("dpadapt.hybrid.units", "FeatureUnits"),
     _under("dpadapt.hybrid.tilt.ratio", "Cap"),
     _under("dpadapt.hybrid.tilt.trials", "Candidate"),
@@ -124,17 +124,38 @@ def _moved(old: str, new: str, names: str) -> dict[str, str]:
     return {f"dpadapt.{old}.{name}": f"dpadapt.{new}.{name}" for name in names.split()}
 
 
-MOVED = _moved(
-    "baselines",
-    "papers.baselines",
-    "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
-)
-"""Where modules that folders name have gone: a folder that was written before loads as ever."""
+MOVED = {
+    **_moved(
+        "baselines",
+        "papers.baselines",
+        "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
+    ),
+    **_moved("discrepancy", "papers.discrepancy", "certificate smoothing solvers"),
+    "dpadapt.discrepancy.label_difference": "dpadapt.papers.discrepancy.certificate",
+    **_moved(
+        "hybrid",
+        "papers.hybrid",
+        "agent_tests gradient_learner rounds schedules sgd_learner subsample_test_reweigh",
+    ),
+    **_moved("kernels", "papers.kernels", "tddl tdil"),
+    **_moved(
+        "mixing",
+        "papers.mixing",
+        "adamix clipping noisy_gd noisy_gd_classifier projection theory",
+    ),
+    **_moved(
+        "reweighting",
+        "papers.reweighting",
+        "certificate choice classification_solvers regression_solvers",
+    ),
+    "dpadapt.mixing.steps.StepsAtNoise": "dpadapt.papers.mixing.steps.StepsAtNoise",
+}
+"""Where modules and classes that folders name have gone: a folder from before loads as ever."""
 
 
 def _now(name: str) -> str:
     module, _, attribute = name.rpartition(".")
-    return f"{MOVED.get(module, module)}.{attribute}"
+    return MOVED.get(name, f"{MOVED.get(module, module)}.{attribute}")
 
 
 class Names:

@@ -1,27 +1,31 @@
-"""Public labelled source, private labelled target: supervised adaptation (paper 001)."""
+"""Public labelled source, private labelled target: supervised adaptation (paper 001).
 
-from .certificate import anchored_bound, printed_bound
-from .classification_solvers import GeneralGradient, ProfiledLogistic
-from .general_adaptation import GeneralAdaptation
+Here stands what the defaults need. The paper's own algorithms, its theorems and its certificate are
+in :mod:`dpadapt.papers.reweighting`, and are found here by name.
+"""
+
+from .._lazy import lazily
 from .known_noise_solver import KnownNoise
-from .labelled_discrepancy import difference_of_convex
-from .objective import HuberLoss, SquaredLoss
-from .other_discrepancies import (
-    local_discrepancy,
-    one_sided_discrepancy,
-    unlabelled_discrepancy,
-)
-from .profile import profiled_objective
-from .regression_solvers import ConvexGradient, GeneralRegression, Profiled, Statistics
 from .reweighting_classifier import ReweightingClassifier
 from .reweighting_regressor import ReweightingRegressor
-from .theorems import (
-    ConvexSetting,
-    gradient_mapping,
-    theorem_2,
-    theorem_2_steps,
-    theorem_4,
-)
+
+_WHERE = {
+    "..papers.reweighting.certificate": "anchored_bound printed_bound",
+    "..papers.reweighting.classification_solvers": "GeneralGradient ProfiledLogistic",
+    "..papers.reweighting.general_adaptation": "GeneralAdaptation",
+    "..papers.reweighting.labelled_discrepancy": "difference_of_convex",
+    "..papers.reweighting.objective": "HuberLoss SquaredLoss",
+    "..papers.reweighting.other_discrepancies": (
+        "local_discrepancy one_sided_discrepancy unlabelled_discrepancy"
+    ),
+    "..papers.reweighting.profile": "profiled_objective",
+    "..papers.reweighting.regression_solvers": (
+        "ConvexGradient GeneralRegression Profiled Statistics"
+    ),
+    "..papers.reweighting.theorems": (
+        "ConvexSetting gradient_mapping theorem_2 theorem_2_steps theorem_4"
+    ),
+}
 
 __all__ = [
     "ConvexGradient",
@@ -49,3 +53,5 @@ __all__ = [
     "theorem_4",
     "unlabelled_discrepancy",
 ]
+
+__getattr__ = lazily(__name__, _WHERE)

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 _SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
 _PLAIN = 100.0  # a common unit within this factor of 1 stays: penalties are made for such units
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
-_QUANTILE = 0.99  # of public norms: the radius of the paper's solvers
+_QUANTILE = 0.99  # of public norms: the radius of networks, and of the paper's solvers
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def descent_units(X: Array, label_range: tuple[float, float] | None = None) -> U
     return Units(center, np.full_like(scale, unit), label_range)
 
 
-def paper_units(X: Array, label_range: tuple[float, float] | None) -> Units:
+def standard_units(X: Array, label_range: tuple[float, float] | None = None) -> Units:
     """Standardised columns, and labels of [-1, 1]."""
     return Units(*public_scaling(X), label_range)
 
@@ -91,7 +91,7 @@ def descent_cleaning(units: Units, X: Array, **labels: Any) -> Cleaning:
     return Cleaning(_FAR * max(largest, 1.0), units.center, units.scale, 1.0, **labels)
 
 
-def paper_sample(
+def bounded_sample(
     units: Units, X: Array, radius: float | None, **labels: Any
 ) -> tuple[Array, Cleaning]:
     """Public rows shrunk to the radius, with a constant of 1, and the same for private rows."""

@@ -211,3 +211,22 @@ def shift_shares(geometry: Geometry, moment: Array, vectors: Array, level_share:
     energy = np.einsum("ji,jk,ki->i", vectors, moment, vectors)
     guess = (vectors**2).T @ variance * energy
     return np.asarray(guess / guess.sum())
+
+
+def predicted_noise(curvature: Array, gain: Array, steps: int) -> Array:
+    r"""Variance that unit noise in every gradient leaves in the mean of the last half of the steps.
+
+    For :math:`v_t = (1 - g h) v_{t-1} - g \xi_t` from 0, with curvature h, gain g (the step times
+    the preconditioner) and :math:`\xi_t` of variance 1, in one direction or several at once.
+
+    Examples
+    --------
+    >>> predicted_noise(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 2)
+    array([2., 1.])
+    """
+    last = math.ceil(steps / 2)
+    powers = (1 - gain * curvature) ** np.arange(steps)[:, None]
+    sums = np.vstack([np.zeros_like(curvature), np.cumsum(powers, axis=0)])
+    first = np.arange(steps)  # a noise of step t+1 acts on the iterates from t+1 on
+    share = (sums[steps - first] - sums[np.maximum(0, steps - last - first)]) / last
+    return np.asarray(gain**2 * np.sum(share**2, axis=0))

@@ -9,7 +9,7 @@ from dpadapt._constraints import Count, Flag, Null, Table
 from dpadapt._strategy import Strategy
 from dpadapt.privacy import Session
 
-from ._problems import Certification, ClassificationProblem, LinearModel, RegressionProblem
+from ._problems import ClassificationProblem, LinearModel, RegressionProblem
 from ._units import descent_cleaning, descent_units, wide_labels
 from .known_noise import KnownNoiseDescent
 
@@ -50,15 +50,12 @@ class KnownNoise(Strategy):
         cleaning = descent_cleaning(units, problem.X, label_range=reach, unit_labels=True)
         rows, labels = units.rows(problem.X), units.labels(problem.labels)
         run = KnownNoiseDescent(rows, labels, shrink=self.shrink).begin(session, cleaning)
-        certification = Certification.of(problem, session, run.mechanisms, _CERTIFICATE_ALPHA)
-        grants = session.plan(**run.mechanisms, **certification.mechanisms)
+        certified = problem.certification(session, run.mechanisms, _CERTIFICATE_ALPHA)
+        grants = session.plan(**run.mechanisms, **(certified.mechanisms if certified else {}))
         found = run.release(session, grants)
-        slopes, constants = units.linear(found.coefficients)
-        certificate = None
-        if problem.certificate:
-            w = problem.paper.units.inverse(slopes, constants)[:, 0]
-            certificate = certification.release(session, grants, w)
-        return LinearModel(slopes, constants, found.share, found.course, certificate=certificate)
+        linear = units.linear(found.coefficients)
+        certificate = certified and certified.release(session, grants, *linear)
+        return LinearModel(*linear, found.share, found.course, certificate=certificate)
 
     def classify(self, problem: ClassificationProblem, session: Session) -> LinearModel:
         """Coefficients for the private population."""
@@ -70,6 +67,18 @@ class KnownNoise(Strategy):
     def of_network(self) -> dict[str, Any]:
         """Arguments of a network's adaptation."""
         return {"solver": "known-noise", "steps": self.steps, "shrink": self.shrink}
+
+
+def check_network(solver: Any) -> None:
+    """Refuse options of a linear model: a network has no ball, no weights and no discrepancy."""
+    if getattr(solver, "norm_bound", None) is not None:
+        raise ValueError("norm_bound: a network has none; leave it None.")
+    if any(getattr(solver, "strengths", ())):
+        raise ValueError(
+            "strengths: the weights of a network's rows stay where they start; leave them 0."
+        )
+    if getattr(solver, "candidates", 0):
+        raise ValueError("candidates: for a network no discrepancy is released; leave it 0.")
 
 
 def check_linear(solver: KnownNoise, **bounds: float | None) -> None:

@@ -15,12 +15,11 @@ Solver "known-noise" (the default) is noisy gradient descent whose noise is know
    noise alone explains is undone, and the public network remains.
 
 "profiled" is steps 1 to 5 with rows weighed down by :math:`\min(1, \sqrt{\kappa/loss})`
-(:mod:`~dpadapt.reweighting.profile`). "gradient" is Algorithm 2 of the paper with its weights
-frozen at their start (they hardly move, see
-:mod:`~dpadapt.reweighting.general_adaptation`): a constant step,
-and an iterate drawn at random. The paper's G, a bound on gradients, does not exist for a network:
-``clip`` takes its place, and is enforced. Nor does a bound on the curvature: the step is one over
-the curvature of the linearised network.
+(:mod:`dpadapt.papers.reweighting.profile`). "gradient" is Algorithm 2 of the paper with its weights
+frozen at their start (they hardly move, see :mod:`dpadapt.papers.reweighting.general_adaptation`):
+a constant step, and an iterate drawn at random. The paper's G, a bound on gradients, does not exist
+for a network: ``clip`` takes its place, and is enforced. Nor does a bound on the curvature: the
+step is one over the curvature of the linearised network.
 
 Sampling by batches is not offered: full gradients need no amplification, and their accounting is
 exact.
@@ -41,8 +40,7 @@ from dpadapt import _validate as validate
 from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
-from .horizon import mean_of_last
-from .profile import predicted_noise
+from .horizon import mean_of_last, predicted_noise
 from .queries import NetworkGradient
 from .torch_module import (
     Array,

@@ -16,11 +16,12 @@ from dpadapt.privacy import Session
 
 from ._problems import ClassificationProblem, LinearModel
 from ._stories import reweighting_story
-from ._units import Array
-from .classification_solvers import GeneralGradient, ProfiledLogistic, check_network
-from .known_noise_solver import KnownNoise, check_linear, public_classification
+from ._units import Array, bounded_sample, standard_units
+from .known_noise_solver import KnownNoise, check_linear, check_network, public_classification
 
 __all__ = ["ReweightingClassifier"]
+
+_PAPER = "dpadapt.papers.reweighting.classification_solvers"
 
 
 class ReweightingClassifier(PrivateEstimator, LinearClassifier):
@@ -107,8 +108,8 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
             Named(
                 {
                     "known-noise": KnownNoise,
-                    "gradient": GeneralGradient,
-                    "profiled": ProfiledLogistic,
+                    "gradient": _PAPER + ".GeneralGradient",
+                    "profiled": _PAPER + ".ProfiledLogistic",
                 }
             )
         ],
@@ -166,9 +167,10 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
         """A neural network, whatever the solver."""
         from .network import NetworkAdaptation
 
-        sample = problem.paper
+        units = standard_units(problem.X)
+        rows, cleaning = bounded_sample(units, problem.X, problem.radius, classes=problem.classes)
         network = NetworkAdaptation(
-            sample.rows[:, :-1],
+            rows[:, :-1],
             problem.labels,
             problem.classes,
             self.module,
@@ -178,8 +180,8 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
         if session is None:
             module = network.pretrain()
         else:
-            module = network.fit(session, replace(sample.cleaning, intercept=0.0))
-        return {"module_": module, "units_": sample.units, "share_": 1.0, "course_": None}
+            module = network.fit(session, replace(cleaning, intercept=0.0))
+        return {"module_": module, "units_": units, "share_": 1.0, "course_": None}
 
     def _scores(self, rows: Array) -> Array:
         if self.module is None:

@@ -16,9 +16,10 @@ from dpadapt.privacy import Guarantee, Private, Session
 from ._problems import RegressionProblem
 from ._stories import reweighting_story
 from .known_noise_solver import KnownNoise, check_linear, public_regression
-from .regression_solvers import ConvexGradient, GeneralRegression, Profiled, Statistics
 
 __all__ = ["ReweightingRegressor"]
+
+_PAPER = "dpadapt.papers.reweighting.regression_solvers"
 
 
 class ReweightingRegressor(PrivateEstimator, LinearRegressor):
@@ -115,10 +116,10 @@ class ReweightingRegressor(PrivateEstimator, LinearRegressor):
             Named(
                 {
                     "known-noise": KnownNoise,
-                    "gradient": ConvexGradient,
-                    "general": GeneralRegression,
-                    "profiled": Profiled,
-                    "statistics": Statistics,
+                    "gradient": _PAPER + ".ConvexGradient",
+                    "general": _PAPER + ".GeneralRegression",
+                    "profiled": _PAPER + ".Profiled",
+                    "statistics": _PAPER + ".Statistics",
                 }
             )
         ],

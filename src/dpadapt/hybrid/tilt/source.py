@@ -14,8 +14,8 @@ from scipy.special import ndtr, ndtri
 from dpadapt.privacy import Grant, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
-from ..learners import SignedRows
 from ..queries import Agreements, Histograms, Proportions
+from ..signed_rows import SignedRows
 from .cells import Cells, uneven_columns
 from .plan import with_share
 from .ratio import Law

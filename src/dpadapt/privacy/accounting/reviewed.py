@@ -16,37 +16,54 @@ DOORS = frozenset(
         "privacy.mechanisms.path.GaussianPath",
         "privacy.mechanisms.purse.GaussianPurse",
         # the papers'
-        "privacy.mechanisms.descent.DrawnDescent",
-        "privacy.mechanisms.draws.LearnOnDraws",
-        "privacy.mechanisms.exponential.Exponential",
-        "privacy.mechanisms.exponential.ExponentialOnBall",
-        "privacy.mechanisms.filtered.FilteredGaussian",
-        "privacy.mechanisms.laplace.Laplace",
-        "privacy.mechanisms.laplace.LaplaceMin",
-        "privacy.mechanisms.machine_constants.PINPConstants",
-        "privacy.mechanisms.machine_constants.SparseVectorConstants",
-        "privacy.mechanisms.parity.Parity",
-        "privacy.mechanisms.random_stopping.RandomStopping",
+        "papers.hybrid.doors.descent.DrawnDescent",
+        "papers.hybrid.doors.draws.LearnOnDraws",
+        "papers.hybrid.doors.parity.Parity",
+        "papers.kernels.doors.machines.PINPConstants",
+        "papers.kernels.doors.machines.SparseVectorConstants",
+        "papers.selection.exponential.Exponential",
+        "papers.selection.exponential.ExponentialOnBall",
+        "papers.selection.laplace.Laplace",
+        "papers.selection.laplace.LaplaceMin",
+        "papers.selection.random_stopping.RandomStopping",
+        "papers.mixing.filtered.FilteredGaussian",
         "privacy.mechanisms.randomised_response.RandomisedResponse",
+    }
+)
+# files of the papers that handle private rows: these mechanisms, and statistics that they need; a
+# session tells the errors that they raise as it tells those of the core
+READERS = frozenset(
+    {
+        "papers/hybrid/doors/descent.py",
+        "papers/hybrid/doors/draws.py",
+        "papers/hybrid/doors/loans.py",
+        "papers/hybrid/doors/parity.py",
+        "papers/hybrid/doors/weighted.py",
+        "papers/hybrid/doors/weights.py",
+        "papers/kernels/doors/machines.py",
+        "papers/mixing/filtered.py",
+        "papers/selection/exponential.py",
+        "papers/selection/laplace.py",
+        "papers/selection/random_stopping.py",
     }
 )
 # what states a bound for one replaced row that adds up over several (privacy/units/groups.py)
 FOR_PEOPLE = frozenset(
     {
-        "privacy.mechanisms.exponential.Exponential",
+        "papers.selection.exponential.Exponential",
         "privacy.mechanisms.gaussian.Gaussian",
         "privacy.mechanisms.gaussian.GaussianProcess",
         "privacy.mechanisms.gaussian.SymmetricGaussian",
-        "privacy.mechanisms.laplace.Laplace",
-        "privacy.mechanisms.laplace.LaplaceMin",
+        "papers.selection.laplace.Laplace",
+        "papers.selection.laplace.LaplaceMin",
         "privacy.mechanisms.purse.GaussianPurse",
     }
 )
 # events that stand with their mechanism, by kind
 EVENTS = {
-    "draws": "privacy.mechanisms.draws.DrawsEvent",
-    "one-draw-gaussian": "privacy.mechanisms.one_draw.OneDrawGaussianEvent",
-    "poisson-gaussian": "privacy.mechanisms.poisson.PoissonGaussianEvent",
-    "random-stopping": "privacy.mechanisms.random_stopping.RandomStoppingEvent",
-    "updates": "privacy.mechanisms.updates.UpdatesEvent",
+    "draws": "papers.hybrid.doors.draws.DrawsEvent",
+    "one-draw-gaussian": "papers.hybrid.doors.one_draw.OneDrawGaussianEvent",
+    "poisson-gaussian": "papers.mixing.poisson.PoissonGaussianEvent",
+    "random-stopping": "papers.selection.random_stopping.RandomStoppingEvent",
+    "updates": "papers.kernels.doors.updates.UpdatesEvent",
 }

@@ -20,7 +20,7 @@ def check_door(mechanism: object, people: object = None) -> None:
     >>> from dpadapt.privacy.mechanisms import Gaussian
     >>> check_door(Gaussian("mean"))
     """
-    if not _is_one_of(DOORS, mechanism):
+    if not is_door(mechanism):
         raise PrivacyError(
             "only mechanisms of dpadapt.privacy.mechanisms can be planned; got "
             f"{type(mechanism).__name__}."
@@ -34,6 +34,11 @@ def check_door(mechanism: object, people: object = None) -> None:
             "several rows (Private(unit=...)). Take a method or solver without it (AutoRegressor, "
             "AutoClassifier, and most defaults), or make one row of each person beforehand."
         )
+
+
+def is_door(mechanism: object) -> bool:
+    """Whether it is exactly of a class on the closed list."""
+    return _is_one_of(DOORS, mechanism)
 
 
 def _is_one_of(names: frozenset[str], mechanism: object) -> bool:

@@ -15,12 +15,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..accounting.reviewed import READERS
 from .errors import LET_THROUGH, unreadable
 
 __all__ = ["muted", "quiet", "raised_here", "withheld"]
 
 Result = TypeVar("Result")
 _PACKAGE = Path(__file__).parents[1]
+_READERS = {_PACKAGE.parent / each for each in READERS}
 
 
 class _Shared:
@@ -142,10 +144,13 @@ def withheld(compute: Callable[[], Result], *passing: type[BaseException]) -> Re
 def raised_here(error: BaseException) -> bool:
     """Whether a file of this package raised it, and not somebody's own statistic or learner.
 
+    Or one of the papers that is listed as a reader of private rows.
+
     Examples
     --------
     >>> raised_here(ValueError("of somebody's own"))
     False
     """
     frames = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    return bool(frames) and Path(frames[-1]).is_relative_to(_PACKAGE)
+    last = Path(frames[-1]) if frames else None
+    return last is not None and (last.is_relative_to(_PACKAGE) or last in _READERS)

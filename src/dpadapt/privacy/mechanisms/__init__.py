@@ -1,22 +1,27 @@
-"""Read one: what may come out of a session, each with its event, its sampler and its proof."""
+"""Read one: what may come out of a session, each with its event, its sampler and its proof.
 
+Those that only the papers' own algorithms use stand in :mod:`dpadapt.papers`, and are found here by
+name.
+"""
+
+from ..._lazy import lazily
 from .counted import count_labels
-from .descent import Descent, DrawnDescent
-from .draws import LearnOnDraws
-from .exponential import Exponential, ExponentialOnBall
-from .filtered import EachRow, FilteredGaussian, FilteredMean
 from .gaussian import Gaussian, GaussianInside, GaussianProcess, SymmetricGaussian
-from .laplace import Laplace, LaplaceMin
-from .parity import Parity
 from .path import GaussianPath
 from .purse import GaussianPurse
 from .randomised_response import RandomisedResponse
-from .selection import CandidateLosses, best_of_random_runs, hide_losses, holdout_choice
+
+_WHERE = {
+    "...papers.mixing.filtered": "EachRow FilteredGaussian FilteredMean",
+    "...papers.selection.candidates": (
+        "CandidateLosses best_of_random_runs hide_losses holdout_choice"
+    ),
+    "...papers.selection.exponential": "Exponential ExponentialOnBall",
+    "...papers.selection.laplace": "Laplace LaplaceMin",
+}
 
 __all__ = [
     "CandidateLosses",
-    "Descent",
-    "DrawnDescent",
     "EachRow",
     "Exponential",
     "ExponentialOnBall",
@@ -29,8 +34,6 @@ __all__ = [
     "GaussianPurse",
     "Laplace",
     "LaplaceMin",
-    "LearnOnDraws",
-    "Parity",
     "RandomisedResponse",
     "SymmetricGaussian",
     "best_of_random_runs",
@@ -38,3 +41,5 @@ __all__ = [
     "hide_losses",
     "holdout_choice",
 ]
+
+__getattr__ = lazily(__name__, _WHERE)

@@ -1,13 +1,11 @@
 """Answers of a private kernel model to questions that come one after another.
 
 The model itself is never released. Its un-noised answers are told to a mechanism of this package
-alone: a path of noise (:mod:`.path`) or one of the :mod:`.machines`, made by :mod:`.asking`.
+alone: a path of noise (:mod:`.path`) or a machine of the papers, made by :mod:`.asking`.
 """
 
 from __future__ import annotations
 
-import base64
-import json
 import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -22,29 +20,11 @@ from ..core.errors import LET_THROUGH, PrivacyError, unreadable
 from ..core.quiet import muted
 from ..core.session import Session
 from .asked_model import AskedModel
-from .machine_constants import PINPConstants, SparseVectorConstants
-from .machines import PINPMachine, SparseVectorMachine
-from .path import GaussianPath, LazyPath
 from .secret_state import Remembered, SecretState
 
 __all__ = ["Answers"]
 
-_BITS = 12  # an answer is rounded to its noise over 2^12: its last digits must not betray it
-_MACHINES = {PINPConstants: PINPMachine, SparseVectorConstants: SparseVectorMachine}
 _TOGETHER = 256  # new questions that are drawn, and written, at a time
-
-
-def answers_of(
-    session: Session,
-    model: AskedModel,
-    coefficients: FloatArray,
-    scale: float,
-    state: SecretState | None,
-) -> Answers:
-    """Answers of a model with these coefficients, after its mechanism was charged for."""
-    path = isinstance(model.mechanism, GaussianPath)
-    kind = _PathAnswers if path else _MachineAnswers
-    return kind(session, model, coefficients, scale, state)
 
 
 class Answers(ABC):
@@ -226,87 +206,3 @@ class Answers(ABC):
 
     def __reduce__(self) -> Any:
         raise TypeError("a predictor's secret state cannot be copied or pickled.")
-
-
-class _PathAnswers(Answers):
-    """Any number of answers from one path of noise, for one charge."""
-
-    def _prepare(self) -> None:
-        gram, outputs = self._model.gram, self._coefficients.shape[1]
-        # not rounded: they are scaled and added to a private score. The answer is rounded
-        self._path = LazyPath(gram, outputs, self._session._source.normals)
-        self._grid = 2.0 ** np.floor(np.log2(self._scale * gram.radius) - _BITS)
-
-    def _draw(self, keys: Sequence[bytes]) -> list[Remembered]:
-        if not keys:
-            return []
-        table, first = self._model.questions.decode(keys), len(self._path)
-        answers = self._scores(table) + self._scale * self._path.extend(table)
-        rounded = np.nan_to_num(np.round(answers / self._grid) * self._grid)
-        return [
-            Remembered(key, self._path.secret(first + i), rounded[i].tobytes())
-            for i, key in enumerate(keys)
-        ]
-
-    def _adopt(self, others: Sequence[Remembered]) -> None:
-        table = self._model.questions.decode([one.question for one in others])
-        self._path.adopt(table, [one.secret for one in others])
-
-
-class _MachineAnswers(Answers):
-    """Answers of a mechanism that decides itself when it looks at the private model."""
-
-    def _prepare(self) -> None:
-        facts = (self._score, self._kernel, self._session._source)
-        constants = self._model.mechanism
-        kind: Any = _MACHINES[type(constants)]
-        self._machine: PINPMachine | SparseVectorMachine = kind(constants, *facts)
-        start = None if self._state is None else self._state.read("start")
-        if start is not None:
-            self._load(start)
-
-    def _score(self, key: bytes) -> float:
-        return float(self._scores(self._model.questions.decode([key]))[0, 0])
-
-    def _kernel(self, key: bytes, past: Sequence[bytes]) -> FloatArray:
-        gram, decode = self._model.gram, self._model.questions.decode
-        one, others = decode([key]), decode(past)
-        values = gram.between(one, others, gram.factors(one), gram.factors(others))
-        return np.asarray(values[0])
-
-    def _draw(self, keys: Sequence[bytes]) -> list[Remembered]:
-        drawn = []
-        for key in keys:
-            answer = self._machine.ask(key)
-            secret = self._dump() if answer.changed else b""
-            drawn.append(Remembered(key, secret, np.array([answer.value]).tobytes()))
-        return drawn
-
-    def _adopt(self, others: Sequence[Remembered]) -> None:
-        changed = [one.secret for one in others if one.secret]
-        if changed:
-            self._load(changed[-1])
-
-    def _start(self) -> bytes:
-        return self._dump()  # its first noise is a secret too
-
-    def _dump(self) -> bytes:
-        state = self._machine.state()
-        texts = [base64.b64encode(question).decode() for question in state["questions"]]
-        return json.dumps(
-            {**state, "questions": texts, "coefficients": state["coefficients"].tolist()}
-        ).encode()
-
-    def _load(self, dump: bytes) -> None:
-        state = json.loads(dump)
-        state["questions"] = [base64.b64decode(text) for text in state["questions"]]
-        kind = type(self._machine)
-        self._machine = kind.from_state(state, self._score, self._kernel, self._session._source)
-
-    @property
-    def updates_used(self) -> int:
-        return self._machine.updates_used
-
-    @property
-    def updates_left(self) -> int:
-        return self._machine.updates_left

@@ -2,21 +2,57 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, get_args
+from typing import Any, Protocol
 
 from dpadapt._types import FloatArray
 
 from ... import _validate
+from ..core.doors import is_door
 from ..core.errors import PrivacyError
+from ..core.hidden import Hidden
+from ..core.mechanism import Mechanism
+from ..core.noise import NoiseSource
 from ..statistics.gram import Gram
-from .machine_constants import PINPConstants, SparseVectorConstants
-from .path import GaussianPath
 
-__all__ = ["Asked", "AskedModel", "Questions"]
+__all__ = ["AskedModel", "Interactive", "Questions"]
 
-Asked = GaussianPath | PINPConstants | SparseVectorConstants  # no others, and no subclasses
+
+class Interactive(Mechanism):
+    """Answers of a private model to questions that come one after another.
+
+    What it releases is a handle, which keeps its own count. Takes the hidden coefficients of the
+    model, and from :mod:`.asking` the model, its session and its secret file.
+    """
+
+    unbounded = True
+
+    def admit(self, hidden: Hidden, *, model: Any, **_: Any) -> float:  # type: ignore[override]
+        """All answers of one model."""
+        if type(model) is not AskedModel or model.mechanism is not self:
+            raise PrivacyError("a model is asked by the mechanism that was planned for it.")
+        return 1
+
+    def release(
+        self,
+        hidden: Hidden,
+        scale: float,
+        source: NoiseSource,
+        *,
+        model: Any = None,
+        state: Any = None,
+        **_: Any,
+    ) -> Any:
+        """Give the handle."""
+        return type(self)._answers(self, hidden._owner, model, hidden._value, scale, state)
+
+    @abstractmethod
+    def _answers(
+        self, session: Any, model: AskedModel, coefficients: FloatArray, scale: float, state: Any
+    ) -> Any:
+        """The handle, of a model with these coefficients, after the charge was made."""
 
 
 def check_interactive(mechanism: object) -> None:
@@ -24,11 +60,12 @@ def check_interactive(mechanism: object) -> None:
 
     Examples
     --------
+    >>> from dpadapt.privacy.mechanisms import GaussianPath
     >>> check_interactive(GaussianPath(0.1))
     """
-    if type(mechanism) not in get_args(Asked):
+    if not (isinstance(mechanism, Interactive) and is_door(mechanism)):
         raise PrivacyError(
-            "mechanism: only those of dpadapt.privacy may see un-noised answers, a GaussianPath, "
+            "mechanism: only those of dpadapt may see un-noised answers, a GaussianPath, "
             f"PINPConstants or SparseVectorConstants; got {type(mechanism).__name__}."
         )
 
@@ -69,19 +106,20 @@ class AskedModel:
     Examples
     --------
     >>> import numpy as np
+    >>> from dpadapt.privacy.mechanisms import GaussianPath
     >>> gram, questions = Gram(np.inner, 1.0), None  # asked with: see open_answers
     >>> AskedModel(gram, lambda table: table[:, :1], GaussianPath(0.01), questions).most
     10000
     >>> AskedModel(gram, lambda table: table[:, :1], lambda score: score, questions)
     Traceback (most recent call last):
     ...
-    dpadapt.privacy.core.errors.PrivacyError: mechanism: only those of dpadapt.privacy may see \
+    dpadapt.privacy.core.errors.PrivacyError: mechanism: only those of dpadapt may see \
 un-noised answers, a GaussianPath, PINPConstants or SparseVectorConstants; got function.
     """
 
     gram: Gram
     solve: Callable[[FloatArray], Any]
-    mechanism: Asked
+    mechanism: Interactive
     questions: Questions
     most: int = 10_000
     facts: Mapping[str, Any] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from ..accounting.events import Event
 from ..core.doors import check_door
 from ..core.errors import PrivacyError
 from ..core.session import Session
-from .answers import Answers, answers_of
+from ..rows.foreign import note, noted
+from .answers import Answers
 from .asked_model import AskedModel, check_interactive
 from .secret_state import SecretState, damaged
 
@@ -108,9 +109,12 @@ def restore_answers(session: Session, model: AskedModel, state: str | os.PathLik
     try:
         coefficients, scale = _written_down(file)
         session._charge(_price(session, model, scale), budgets=())  # it was charged then
+        with noted(session._foreign):
+            note(model.gram.kernel)  # it saw the rows then
         session._bounds.update({f"radius ({model.gram.label})": model.gram.radius})
         shaped = coefficients.reshape(rows.n_rows, -1)
-        answers = answers_of(session, model, shaped, scale, file)
+        kind = type(model.mechanism)
+        answers: Answers = kind._answers(model.mechanism, session, model, shaped, scale, file)
         answers._catch_up()
     except BaseException as error:
         file.close()
@@ -136,7 +140,7 @@ def _facts(session: Session, model: AskedModel) -> dict[str, Any]:
     return {
         **model.facts,
         "mechanism": type(model.mechanism).__name__,
-        "constants": asdict(model.mechanism),
+        "constants": asdict(cast(Any, model.mechanism)),
         "radius": model.gram.radius,
         "epsilon": session.epsilon,
         "delta": session.delta,

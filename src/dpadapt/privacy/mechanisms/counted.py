@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from dpadapt._lazy import named
 from dpadapt._types import FloatArray
 
 from ..core.errors import PrivacyError
@@ -37,7 +38,6 @@ from ..core.sample import Sample
 from ..core.session import Session
 from ..core.statistic import Statistic
 from .gaussian import Gaussian
-from .laplace import Laplace
 
 __all__ = ["COUNTED", "LabelledRows", "count_labels"]
 
@@ -45,6 +45,7 @@ COUNTED = "rows with a label"
 """The label of the count, in event logs."""
 
 _SHARE = 0.01  # of the squared mu of a plan
+_PURE = "dpadapt.papers.selection.laplace.Laplace"  # the noise of the count where delta is 0
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def count_labels(session: Session) -> None:
         weight = math.sqrt(_SHARE / (1 - _SHARE) * squares)
         query = LabelledRows()
         facts: Any = {"weight": weight, "part": part, "divided": False}
-        kind = Laplace if session.delta == 0 else Gaussian
+        kind = named(_PURE) if session.delta == 0 else Gaussian
         return Counting(kind(COUNTED, session.sensitivity(query, part), **facts), query, _read)
 
     session._counting = counting

@@ -21,11 +21,14 @@ from ..accounting.events import Event, Relation
 from ..core.errors import PrivacyError
 from ..core.noise import NoiseSource
 from ..statistics.gram import Gram
-from .interactive import Interactive
+from .answers import Answers
+from .asked_model import AskedModel, Interactive
+from .secret_state import Remembered
 
 __all__ = ["NUGGET", "GaussianPath", "LazyPath"]
 
 NUGGET = 1e-6  # of R^2: variance that every distinct question has to itself
+_BITS = 12  # an answer is rounded to its noise over 2^12: its last digits must not betray it
 _TOGETHER = 256  # questions that are drawn, and rows of the factor that are solved for, at a time
 Normals = Callable[[tuple[int, int]], FloatArray]
 
@@ -61,6 +64,11 @@ class GaussianPath(Interactive):
     def events(self, scale: float, source: NoiseSource) -> tuple[Event, ...]:
         """What is charged for all answers together."""
         return (source.gaussian_event(self.label, self.sensitivity, scale, 1, 1),)
+
+    def _answers(
+        self, session: Any, model: AskedModel, coefficients: FloatArray, scale: float, state: Any
+    ) -> Answers:
+        return _PathAnswers(session, model, coefficients, scale, state)
 
 
 class LazyPath:
@@ -190,6 +198,31 @@ class LazyPath:
 
     def __reduce__(self) -> Any:
         raise TypeError("a path of noise cannot be copied or pickled: it is a secret.")
+
+
+class _PathAnswers(Answers):
+    """Any number of answers from one path of noise, for one charge."""
+
+    def _prepare(self) -> None:
+        gram, outputs = self._model.gram, self._coefficients.shape[1]
+        # not rounded: they are scaled and added to a private score. The answer is rounded
+        self._path = LazyPath(gram, outputs, self._session._source.normals)
+        self._grid = 2.0 ** np.floor(np.log2(self._scale * gram.radius) - _BITS)
+
+    def _draw(self, keys: Sequence[bytes]) -> list[Remembered]:
+        if not keys:
+            return []
+        table, first = self._model.questions.decode(keys), len(self._path)
+        answers = self._scores(table) + self._scale * self._path.extend(table)
+        rounded = np.nan_to_num(np.round(answers / self._grid) * self._grid)
+        return [
+            Remembered(key, self._path.secret(first + i), rounded[i].tobytes())
+            for i, key in enumerate(keys)
+        ]
+
+    def _adopt(self, others: Sequence[Remembered]) -> None:
+        table = self._model.questions.decode([one.question for one in others])
+        self._path.adopt(table, [one.secret for one in others])
 
 
 def _forward(factor: Sequence[FloatArray], right: FloatArray) -> FloatArray:

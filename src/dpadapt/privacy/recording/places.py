@@ -7,10 +7,12 @@ down what it saw, and hands on the release (:mod:`.tape`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
 
+from dpadapt._lazy import is_of, named
 from dpadapt._types import FloatArray
 
 from ..core.errors import PrivacyError
@@ -21,21 +23,20 @@ from ..core.sample import Sample
 from ..core.session import Session
 from ..core.statistic import RowMean, RowSum
 from ..local.randomisers import BallResponse, BinaryResponse, GaussianResponse
-from ..mechanisms.answers import Answers, _PathAnswers
-from ..mechanisms.draws import Drawn, LearnOnDraws
-from ..mechanisms.filtered import FilteredSums
-from ..mechanisms.interactive import Interactive
-from ..mechanisms.machines import PINPMachine, SparseVectorMachine
-from ..mechanisms.path import NUGGET, GaussianPath
+from ..mechanisms.answers import Answers
+from ..mechanisms.asked_model import Interactive
+from ..mechanisms.path import NUGGET, GaussianPath, _PathAnswers
 from ..mechanisms.purse import GaussianPurse
-from ..statistics.weighted import cap_of
-from ..statistics.weights import mass_of, projected
 from .tape import Recorded, Recording
+
+_MACHINES = "dpadapt.papers.kernels.doors.machines"
+_DRAWN = "dpadapt.papers.hybrid.doors"  # rows that are drawn from weights
 
 
 def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, str, Any]]:
     """Every place that is wrapped: owner, name, and what stands there while a recording runs."""
-    from ..mechanisms import _descent
+    descent = import_module(f"{_DRAWN}._descent")  # by name: the core imports no paper
+    machines = import_module(_MACHINES)
 
     yield SecureNoise, "_generator", lambda self: stream
     yield ExactNoise, "uniform", lambda self, size: stream.random(size)
@@ -44,11 +45,12 @@ def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, s
     yield Session, "hide", _hiding(now, Session.hide)
     yield Session, "_let_out", _door(now, Session._let_out)
     yield Sample, "_pass", _reading(now, Sample._pass)
-    yield FilteredSums, "_noisy", _filtered(now, FilteredSums._noisy)
-    yield _descent, "steps", _gradients(now, _descent.steps)
+    sums = named("dpadapt.papers.mixing.filtered.FilteredSums")  # by name: no paper is imported
+    yield sums, "_noisy", _filtered(now, sums._noisy)
+    yield descent, "steps", _gradients(now, descent.steps)
     yield _PathAnswers, "_draw", _path(now, _PathAnswers._draw)
     yield Answers, "_scores", _scores(now, Answers._scores)
-    for machine in (PINPMachine, SparseVectorMachine):
+    for machine in (machines.PINPMachine, machines.SparseVectorMachine):
         yield machine, "_decide", _decision(now, machine._decide)
     for kind in (BinaryResponse, GaussianResponse, BallResponse):
         yield kind, "respond", _respond(now, kind.respond)
@@ -109,7 +111,7 @@ def _door(now: Recording, original: Any) -> Any:
             return original(self, grant, hidden, public)  # hidden still: its answers are recorded
         if isinstance(hidden._value, Sample):
             return original(self, grant, hidden, public)  # a handle, whose sums are recorded
-        if isinstance(hidden._value, Drawn):
+        if is_of(hidden._value, f"{_DRAWN}.draws.Drawn"):
             return _from_draws(now, original, self, grant, hidden, public)
         with now.inside():
             released = original(self, grant, hidden, public)
@@ -165,7 +167,7 @@ def _summed(session: Session, hidden: Hidden) -> tuple[RowMean | None, int]:
 
 
 def _filtered(now: Recording, original: Any) -> Any:
-    def noisy(self: FilteredSums, value: FloatArray) -> Any:
+    def noisy(self: Any, value: FloatArray) -> Any:
         with now.inside():
             released = original(self, value)
         mechanism = self._mechanism
@@ -189,8 +191,8 @@ def _from_draws(
     public: dict[str, Any],
 ) -> Any:
     drawn, mechanism = hidden._value, cast(Any, grant.mechanism)
-    weights, name = drawn.weights, type(mechanism).__name__
-    learning = isinstance(mechanism, LearnOnDraws)
+    name = type(mechanism).__name__
+    learning = is_of(mechanism, f"{_DRAWN}.draws.LearnOnDraws")
     if learning and now.frozen is not None:
         # a learner is private on its own, under the drawn rows: it is replayed on its own, too
         known = now.next_release
@@ -201,10 +203,8 @@ def _from_draws(
     if not learning:  # two gradients are at most so far apart
         facts = (f"{mechanism.label}: gradients", name, "l2", mechanism.sensitivity, grant.scale)
         now.release(Recorded(*facts, np.array([2 * now._longest]), None))
-    mass = mass_of(drawn.density, len(weights._log))
-    chances = projected(weights._log, cap_of(weights, drawn.density)) / mass
     facts = (mechanism.label, name, "draw", float(mechanism.rate), grant.scale)
-    return now.release(Recorded(*facts, chances, released, now.place(grant)))
+    return now.release(Recorded(*facts, drawn.chances, released, now.place(grant)))
 
 
 def _gradients(now: Recording, original: Any) -> Any:
@@ -254,9 +254,7 @@ def _path(now: Recording, original: Any) -> Any:
 
 
 def _decision(now: Recording, original: Any) -> Any:
-    def decide(
-        self: PINPMachine | SparseVectorMachine, private: float, guess: float
-    ) -> float | None:
+    def decide(self: Any, private: float, guess: float) -> float | None:
         """Whether the model changes, and to what, is what comes out."""
         with now.inside():
             released = original(self, private, guess)

@@ -1,0 +1,1 @@
+"""Paper 004: its algorithms, clips, projections, filters and bounds; see ``dpadapt.mixing``."""

@@ -1,0 +1,77 @@
+r"""Algorithm 1 (NoisyGD) of paper 004: gradient descent on noisy sums of clipped gradients.
+
+::
+
+    Data: private rows D, (epsilon, delta), noise sigma, clip tau, rate eta, penalty lambda
+    T <- Calibrate(epsilon, delta, sigma)                             (steps.steps_for_noise)
+    w_1 = 0
+    for t = 1, ..., T do
+        G_t <- sum_i g_i(w_t) min(1, tau / |g_i(w_t)|) + N(0, (sigma tau)^2 I)
+        w_{t+1} <- P_W(w_t - eta (G_t / N + lambda w_t))
+    Result: w_{T+1}, or the mean of w_1, ..., w_T
+
+N is public or noisy. Reconstructed from the paper's supplement; its main text was not at hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dpadapt._constraints import Flag, Instance, NonNegative, Null, Positive, Table
+from dpadapt.mixing._solver import Run
+from dpadapt.mixing.softmax import Array
+
+from .constraint import ConstraintSet
+from .steps import PaperSolver
+
+__all__ = ["NoisyGD"]
+
+
+@dataclass(frozen=True)
+class NoisyGD(PaperSolver):
+    """Noisy gradient descent (Algorithm 1).
+
+    Parameters
+    ----------
+    learning_rate : float, default=2.0
+        eta, on the mean gradient. 2 is one over the curvature of the loss of unit rows.
+    clip : float, default=1.0
+        tau, bound on a row's gradient norm, which is at most 1.42 anyway.
+    penalty : float, default=0.0
+        lambda, of the squared norm of the weights.
+    average : bool, default=False
+        Return the mean of the iterates instead of the last.
+    within : Ball or Box, optional
+        W, the set that weights are projected on after every step; by default all of space.
+
+    Examples
+    --------
+    >>> NoisyGD(clip=0.5).learning_rate
+    2.0
+    """
+
+    learning_rate: float = 2.0
+    clip: float = 1.0
+    penalty: float = 0.0
+    average: bool = False
+    within: ConstraintSet | None = None
+
+    _constraints: ClassVar[Table] = {
+        "learning_rate": [Positive()],
+        "clip": [Positive()],
+        "penalty": [NonNegative()],
+        "average": [Flag()],
+        "within": [Instance(ConstraintSet), Null()],
+    }
+    words: ClassVar[str] = "noisy gradient descent (Golatkar et al. 2022, Algorithm 1)"
+
+    def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
+        """Run the loop."""
+        W, iterates = run.start, run.iterates
+        for _ in iterates.steps():
+            G = run.gradients(W, self.clip)
+            iterates.add(W, self.clip)
+            W = W - self.learning_rate * (G / run.sample_size + self.penalty * W)
+            W = W if self.within is None else self.within.project(W, run.start)
+        return (iterates.mean if self.average else W), {}

@@ -1,0 +1,339 @@
+"""Solver "profiled" for regression: noisy descent on the profiled objective, from the public model.
+
+The objective is in :mod:`~dpadapt.papers.reweighting.profile`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dpadapt import _validate as validate
+from dpadapt.privacy import Cleaning, Hidden, Mechanism, Session
+from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.statistics import Prepared
+from dpadapt.reweighting.horizon import mean_of_last, predicted_noise
+from dpadapt.reweighting.residual_size import SizeLook, ordinary, residuals_tell
+
+from ._adaptation import project
+from .profile import Array, profile
+from .queries.profiled_gradients import ClippedGradient, shrink_together
+from .released_discrepancy import LabelledDiscrepancy
+
+__all__ = ["ProfiledRegression"]
+
+_LARGEST_STEP, _SHORTER, _TRIALS = 0.5, 0.8, 100  # steps that are tried: 0.5, 0.4, 0.32, ...
+_LEAST_RESIDUAL = 1e-3  # of the public model, in labels of [-1, 1]: keeps the knee above 0
+_OFFSET_SHARE = 0.1  # of the squared noise budget, for the offset if it is released
+
+
+@dataclass(frozen=True, eq=False)
+class ProfiledRegression:
+    r"""Coefficients by noisy gradient descent on the profiled objective, from the public model.
+
+    Everything but the T gradients is public. In units of the row bound, with every row and its
+    label shrunk together (:func:`shrink_together`):
+
+        w_0 = ridge on the public rows, projected on the ball of radius Lambda
+        P   = 2 (S + isotropy tr(S)/d I),   S the public second moment
+        for t = 1 ... T:  w <- Proj(w - step P^-1 (gradient + noise))
+        return the mean of the last half
+
+    The step is the largest of 0.5, 0.4, 0.32, ... at which the noise of the answer, known exactly
+    but for S, is predicted to cost at most ``noise_share`` times the public model's squared error.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, d)
+        Public rows, scaled and with an intercept column.
+    y : ndarray of shape (m,)
+        Their labels, in [-1, 1].
+    alpha : float, default=0
+        Share of the public sample in the objective, from 0 to 1. At 1 the private rows are not
+        read, except for the offset.
+    kappa : float, optional
+        :math:`\kappa`; by default the mean square residual of the public model.
+    private_kappa : float, optional
+        The same for private rows: the root is their knee. By default ``kappa``.
+    norm_bound : float, optional
+        :math:`\Lambda`, of the coefficients; by default twice the norm of w_0.
+    row_bound : float, optional
+        Rows longer than this are shrunk with their label; by default the median public length.
+    steps : int, default=40
+        T.
+    offset : float or "private", default=0
+        d, added to public losses: a public number, or the released labelled discrepancy, which
+        takes a tenth of the squared noise budget. Of no consequence at ``alpha`` 0.
+    ridge, isotropy, noise_share : float
+        See above; ridge in units of the row bound.
+    size : float, default=1
+        How many times as large private residuals are as public ones. Where public ones do not tell,
+        a look (:mod:`~dpadapt.reweighting.residual_size`) finds it.
+
+    Notes
+    -----
+    Privacy: T Gaussian releases of sensitivity 2/n (:class:`ClippedGradient`), and one of the
+    offset; P, w_0, the knee, the step and the bounds are functions of public data, n and the noise
+    scale. A step costs one pass over the private rows, and one over the public rows if alpha > 0.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Private
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.column_stack([rng.normal(size=(500, 2)), np.ones(500)])
+    >>> solver = ProfiledRegression(X, X @ [0.2, 0.1, 0.0] + 0.1 * rng.normal(size=500))
+    >>> T = rng.normal(size=(4000, 2))
+    >>> cleaning = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
+    >>> with Private(T, T @ [0.2, -0.1]).open(epsilon=1.0, delta=1e-6) as session:
+    ...     w = solver.fit(session, cleaning)
+    >>> bool(abs(w[1] + 0.1) < 0.05), session.guarantee.epsilon <= 1.0
+    (True, True)
+    """
+
+    X: Array
+    y: Array
+    alpha: float = 0.0
+    kappa: float | None = None
+    private_kappa: float | None = None
+    norm_bound: float | None = None
+    row_bound: float | None = None
+    steps: int = 40
+    offset: float | Literal["private"] = 0.0
+    ridge: float = 1e-3
+    isotropy: float = 3.0
+    noise_share: float = 0.05
+    size: float = 1.0
+
+    def __post_init__(self) -> None:
+        X, y = np.asarray(self.X, dtype=np.float64), np.asarray(self.y, dtype=np.float64)
+        if X.ndim != 2 or not X.size or y.shape != X.shape[:1]:
+            raise ValueError("X must be a matrix with at least one row, y one label for each.")
+        if not (np.isfinite(X).all() and np.abs(y).max() <= 1 + 1e-9):
+            raise ValueError("X must be finite, and y in [-1, 1].")
+        object.__setattr__(self, "X", X)
+        object.__setattr__(self, "y", y)
+        if validate.non_negative("alpha", self.alpha) > 1:
+            raise ValueError(f"alpha must lie between 0 and 1; got {self.alpha!r}.")
+        for name in ("kappa", "private_kappa", "norm_bound", "row_bound"):
+            if getattr(self, name) is not None:
+                validate.positive(name, getattr(self, name))
+        for name in ("ridge", "isotropy", "noise_share", "size"):
+            validate.positive(name, getattr(self, name))
+        validate.count("steps", self.steps)
+        if self.offset != "private":
+            validate.non_negative("offset", self.offset)
+
+    # public facts, in units of the row bound
+
+    @cached_property
+    def row_unit(self) -> float:
+        """The row bound."""
+        if self.row_bound is not None:
+            return self.row_bound
+        return float(np.median(np.linalg.norm(self.X, axis=1))) or 1.0
+
+    @cached_property
+    def public(self) -> tuple[Array, Array]:
+        """Public rows and labels, shrunk together."""
+        return shrink_together(self.X, self.y, self.row_unit)
+
+    @cached_property
+    def moment(self) -> Array:
+        """S, the second moment of the public rows."""
+        X, _ = self.public
+        return np.asarray(X.T @ X / len(X))
+
+    @cached_property
+    def _ridge_solution(self) -> Array:
+        X, y = self.public
+        penalised = self.moment + self.ridge * np.eye(X.shape[1])
+        return np.asarray(np.linalg.solve(penalised, X.T @ y / len(y)))
+
+    @cached_property
+    def ball(self) -> float:
+        r""":math:`\Lambda`."""
+        if self.norm_bound is not None:
+            return self.norm_bound * self.row_unit
+        return max(2 * float(np.linalg.norm(self._ridge_solution)), 1.0)
+
+    @cached_property
+    def start(self) -> Array:
+        """w_0."""
+        return project(self._ridge_solution, self.ball)
+
+    @cached_property
+    def residual(self) -> float:
+        """Root mean square residual of the public model (a thousandth at least)."""
+        return max(float(np.sqrt(np.mean(self.left**2))), _LEAST_RESIDUAL)
+
+    @cached_property
+    def left(self) -> Array:
+        """Residuals of the public model; ordinary ones, if they do not tell."""
+        X, y = self.public
+        residuals = np.asarray(X @ self.start - y)
+        return residuals if self.tells else ordinary(residuals, _LEAST_RESIDUAL)
+
+    @cached_property
+    def tells(self) -> bool:
+        """Whether private residuals are about as large as public ones."""
+        X, y = self.public
+        return residuals_tell(X @ self.start - y, y, X.shape[1])
+
+    @cached_property
+    def public_kappa(self) -> float:
+        r""":math:`\kappa` on public rows."""
+        return self.residual**2 if self.kappa is None else self.kappa
+
+    @cached_property
+    def knee(self) -> float:
+        r"""k, where private residuals are clipped: :math:`\min(\sqrt\kappa, \sqrt B)`."""
+        kappa = self.public_kappa if self.private_kappa is None else self.private_kappa
+        return min(self.size * math.sqrt(kappa), self.ball + 1)
+
+    @cached_property
+    def _spectrum(self) -> tuple[Array, Array, Array]:
+        """Eigenvalues and vectors of S, and the eigenvalues of 1/P."""
+        values, vectors = np.linalg.eigh(self.moment)
+        floor = self.isotropy * float(np.trace(self.moment)) / len(values) or 1.0
+        return values, vectors, 1 / (2 * (np.maximum(values, 0.0) + floor))
+
+    def step_size(self, scale: float) -> float:
+        """The step, for noise of this scale in every released :class:`ClippedGradient`."""
+        values, _, inverse = self._spectrum
+        noise = 2 * (1 - self.alpha) * self.knee * scale
+        allowed = self.noise_share * (self.size * self.residual) ** 2
+        step = _LARGEST_STEP
+        for _ in range(_TRIALS):
+            variance = predicted_noise(2 * values, step * inverse, self.steps)
+            if noise**2 * float(values @ variance) <= allowed:
+                break
+            step *= _SHORTER
+        return step
+
+    # without noise
+
+    def minimise(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Array:
+        """Coefficients for private rows that may be looked at: the same descent without noise.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Scaled and with an intercept column, as the public rows.
+        y : array-like of shape (n,)
+        """
+        rows = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+        T, labels = shrink_together(*rows, self.row_unit)
+        offset = self.offset
+        if offset == "private":
+            raise ValueError("offset must be a number here: there is no session to release it.")
+
+        def gradient(w: Array) -> Array:
+            clipped = np.clip((T @ w - labels) / self.knee, -1.0, 1.0)
+            return np.asarray(clipped @ T / max(1, len(T)))
+
+        return self._descend(gradient, _LARGEST_STEP, offset)
+
+    # in a session
+
+    def prepared(self, cleaning: Cleaning) -> Prepared:
+        """The map of private rows to the form of the public ones; make one for a whole fit."""
+        if not cleaning.unit_labels or cleaning.label_range is None:
+            raise ValueError("cleaning must have a label_range and unit_labels.")
+
+        def shrink(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+            if y is None:
+                return X * 0.0, None
+            return shrink_together(X, y, self.row_unit)
+
+        return Prepared(cleaning, shrink, self.X.shape[1])
+
+    def mechanisms(self, session: Session, rows: Prepared) -> dict[str, Mechanism]:
+        """Course the T gradients, and the offset if it is to be released."""
+        planned: dict[str, Mechanism] = {}
+        if self.alpha < 1:
+            first = self._gradient(session, rows, self.start)
+            planned["gradients"] = Gaussian.of(first, count=self.steps)
+        look = self.look(rows)
+        if look is not None and planned:
+            planned |= look.mechanisms(session, planned)
+        if self.offset == "private":
+            target = self._discrepancy(rows)
+            weight = math.sqrt(self.steps * _OFFSET_SHARE / (1 - _OFFSET_SHARE))
+            planned["offset"] = target.mechanism(session, target.hide(session), weight=weight)
+        return planned
+
+    def release(self, session: Session, grants: Any, rows: Prepared) -> Array:
+        """Coefficients for the private rows; trades the grants of :meth:`mechanisms`."""
+        return self.sized(session, grants, rows).descend(session, grants, rows)
+
+    def sized(self, session: Session, grants: Any, rows: Prepared) -> ProfiledRegression:
+        """The solver for private residuals as large as the look finds them, if there is one."""
+        look = None if self.alpha == 1 else self.look(rows)
+        return self if look is None else replace(self, size=look.release(session, grants))
+
+    def descend(self, session: Session, grants: Any, rows: Prepared) -> Array:
+        """Coefficients for the private rows, whose size is known."""
+        offset = self.offset
+        if offset == "private":
+            target = self._discrepancy(rows)
+            offset = target.release(session, grants.offset, target.hide(session))
+        if self.alpha == 1:
+            return self._descend(lambda w: np.zeros_like(w), _LARGEST_STEP, offset)
+
+        def gradient(w: Array) -> Array:
+            return np.asarray(session.release(grants.gradients, self._gradient(session, rows, w)))
+
+        return self._descend(gradient, self.step_size(grants.gradients.scale), offset)
+
+    def look(self, rows: Prepared) -> SizeLook | None:
+        """The look at the size of private residuals, where public ones do not tell it."""
+        if self.tells:
+            return None
+
+        def left(X: Array, y: Array) -> Array:
+            return np.asarray(X @ self.start - y)
+
+        return SizeLook(rows, left, self.left)
+
+    def fit(self, session: Session, cleaning: Cleaning) -> Array:
+        """Spend a whole session; coefficients of shape (d,), in the units of X.
+
+        Parameters
+        ----------
+        session : Session
+        cleaning : Cleaning
+            How private rows get the form of X; with ``unit_labels``.
+        """
+        rows = self.prepared(cleaning)
+        planned = self.mechanisms(session, rows)
+        grants = session.plan(**planned) if planned else SimpleNamespace()
+        return self.release(session, grants, rows)
+
+    def _gradient(self, session: Session, rows: Prepared, w: Array) -> Hidden:
+        return session.hide(ClippedGradient(rows, w, self.knee), keep=True)
+
+    def _discrepancy(self, rows: Prepared) -> LabelledDiscrepancy:
+        return LabelledDiscrepancy(self.X, self.y, self.ball / self.row_unit, rows.cleaning)
+
+    def _descend(
+        self, private_gradient: Callable[[Array], Array], step: float, offset: float
+    ) -> Array:
+        X, y = self.public
+        _, vectors, inverse = self._spectrum
+
+        def update(w: Array) -> Array:
+            g = 2 * (1 - self.alpha) * self.knee * private_gradient(w)
+            if self.alpha > 0:
+                e = X @ w - y
+                _, slope = profile(e**2 + offset, self.public_kappa)
+                g = g + 2 * self.alpha / len(y) * (slope * e) @ X
+            return project(w - step * (vectors @ (inverse * (vectors.T @ g))), self.ball)
+
+        return mean_of_last(update, self.start, self.steps) / self.row_unit
