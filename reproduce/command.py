@@ -51,11 +51,11 @@ def reproduce(
 ) -> None:
     """Run the experiments of a paper again, with ours beside them.
 
-    Writes a table (CSV) and a picture (PNG) for each figure and one page, index.html, that also
-    says what of the paper could not be matched, and whether its claims hold, computed from the
-    tables; the page is written anew after each figure. By default into reproduced/ and the paper's
-    number; figures that are already there and not run again stay. Real data is read from the folder
-    that the environment variable DPADAPT_DATA names.
+    Writes a table (CSV) and a picture (PNG) for each figure and one page, index.html and as text
+    index.md, that also says what of the paper could not be matched, and whether its claims hold,
+    computed from the tables; it is written anew after each figure. By default into reproduced/ and
+    the paper's number; figures that are already there and not run again stay. Real data is read
+    from the folder that the environment variable DPADAPT_DATA names.
 
     [bold]Examples[/]
 
@@ -104,9 +104,8 @@ def reproduce_paper(
     chosen = list(paper.experiments) if figure is None else [paper.choose(figure)]
 
     def write() -> list[Path]:
-        """Both pages; the text is for a run of everything."""
-        pages = [write_page(paper, out)]
-        return pages if figure is not None else [*pages, write_markdown(paper, out)]
+        """Both pages, after one figure too: none may tell less than the tables beside it."""
+        return [write_page(paper, out), write_markdown(paper, out)]
 
     columns = (BarColumn(bar_width=20), TimeElapsedColumn(), "{task.description}")
     with Progress(*columns, console=screens.console(), transient=True) as bar:
@@ -140,7 +139,6 @@ def reproduce_paper(
         say_note(note)
     if resample:
         say_note("private people were drawn with replacement: such results are NOT private.")
-    page, *texts = write()
+    page, text = write()
     say("wrote", f"{page} (open it in a browser), a CSV and a PNG a figure")
-    for text in texts:
-        say("", f"{text} (the same as text)")
+    say("", f"{text} (the same as text)")

@@ -16,6 +16,7 @@ import pytest
 
 import dpadapt
 from dpadapt.privacy.accounting.reviewed import DOORS, READERS
+from tools.house import cycles, read_house
 
 ROOT = Path(__file__).parent.parent
 SOURCE = Path(dpadapt.__file__).parent
@@ -162,9 +163,33 @@ def test_arrows(path):
         assert not used & (METHODS - {own}), "a method never imports another method"
         assert not used & HIGHER, "methods do not import what is built on them"
         assert "pipeline" not in used
-    helpers = {"_checks", "_progress", "_public_fits", "_linear", "_types", "_validate"}
-    if own in helpers | {"base", "_constraints", "_story", "_strategy"}:
-        assert not used & (METHODS | HIGHER), "helpers do not import methods"
+    if own in {"learning", "base", "_lazy", "_types", "_validate"}:
+        assert not used & (METHODS | HIGHER), "what methods share does not import methods"
+
+
+FLOORS = (  # from the top; whoever stands on one imports from it and from those below
+    {"__main__", "cli", "modelfolder", "pipeline", "testing"},
+    {"audit", "evaluation", "preview", "report"},
+    {"auto", "baselines", "papers", *METHODS},
+    {"base", "datasets", "features", "learning", "privacy", "rare"},
+    {"_lazy", "_types", "_validate"},
+)
+
+
+def test_arrows_point_down():
+    house = read_house()
+    floor = {part: place for place, parts in enumerate(FLOORS) for part in parts}
+    parts = {(one.split(".")[0], two.split(".")[0]) for one, two in house.arrows}
+    parts = {pair for pair in parts if all(pair)}  # the public names are those of all floors
+    assert {each for pair in parts for each in pair} <= set(floor), "a room without a floor"
+    assert not {(one, two) for one, two in parts if floor[one] > floor[two]}
+
+
+def test_no_files_import_in_a_circle():
+    house = read_house()
+    assert cycles(house.arrows) == []
+    rooms = {("privacy.core", "privacy.rows", "privacy.units")}  # errors below, sources above
+    assert {tuple(each) for each in cycles(house.part_arrows)} == rooms
 
 
 @every_module
@@ -254,6 +279,7 @@ def test_every_module_says_what_it_is(path):
 
 
 def public_names() -> list[tuple[str, str]]:
+    """Names that a package or a public module shows."""
     names = []
     for path in MODULES:
         module = name_of(path)
@@ -263,6 +289,34 @@ def public_names() -> list[tuple[str, str]]:
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
                 names += [(module, name) for name in importlib.import_module(module).__all__]
     return names
+
+
+def names_of_other_folders() -> list[tuple[str, str]]:
+    """Names that a folder takes from another one."""
+    homes = {name_of(path): path.parent for path in MODULES}
+    taken = {(full.rpartition(".")[0], path) for path in MODULES for full in imports(path)}
+    shared = {module for module, path in taken if homes.get(module, path.parent) != path.parent}
+    found = {full for path in MODULES for full in imports(path) if full not in homes}
+    pairs = (full.rpartition(".")[::2] for full in found)
+    return sorted((module, name) for module, name in pairs if module in shared)
+
+
+def is_told(thing: object) -> bool:
+    return not (inspect.isclass(thing) or inspect.isfunction(thing)) or bool(inspect.getdoc(thing))
+
+
+@on_each(names_of_other_folders(), ".".join)
+def test_what_another_folder_takes_says_what_it_is(pair):
+    module, name = pair
+    assert is_told(getattr(importlib.import_module(module), name)), "no docstring"
+
+
+def test_only_packages_and_public_modules_list_their_names():
+    """Elsewhere an underscore says what is of one file alone."""
+    listed = {ids(path) for path in MODULES if "__all__ = " in path.read_text(encoding="utf-8")}
+    assert {each for each in listed if not each.endswith("__init__.py")} == {
+        *("base.py", "baselines.py", "pipeline.py"),
+    }
 
 
 def test_there_are_public_names():

@@ -36,7 +36,6 @@ __all__ = ["descent_findings", "draw_descent", "summarise_descent"]
 ROWS, ROUNDS, RATE = 1_000_000, 10, 0.2
 STEPS = (100_000, 300_000, 1_000_000, 3_000_000, 10_000_000)
 PAPER_NOISE = 20**0.5  # sigma, for gradients of length 1
-CAVEAT = "n = 1,000,000, R from 100,000, logistic loss, corrected steps, density schedule, rate 0.2"
 _TEST, _REPEATS = 50_000, 3
 
 
@@ -93,6 +92,15 @@ def run_descent(options: Options) -> pd.DataFrame:
     return run_cells(run_cell, cells, options, "figure 3 against R")
 
 
+def _caveat(table: pd.DataFrame) -> str:
+    """What of these runs is not the paper's."""
+    sizes = " to ".join(f"{n:,}" for n in dict.fromkeys([table["n"].min(), table["n"].max()]))
+    return (
+        f"n = {sizes}, R from {table['steps'].min():,}, logistic loss, corrected steps, density "
+        f"schedule, rate {RATE:g}"
+    )
+
+
 def summarise_descent(table: pd.DataFrame) -> pd.DataFrame:
     """A line for each R, and the paper's.
 
@@ -106,7 +114,7 @@ def summarise_descent(table: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    first = table[table["round"] == 1]
+    first, caveat = table[table["round"] == 1], _caveat(table)
     lines = []
     for steps in sorted(int(each) for each in first["steps"].unique()):
         part = first[first["steps"] == steps]
@@ -119,7 +127,7 @@ def summarise_descent(table: pd.DataFrame) -> pd.DataFrame:
                 "rounds": mean_and_spread(list(part["rounds"])),
                 "certified": f"{part['certified'].sum()} of {len(part)}",
                 "epsilon that this noise gives": f"{part['true_epsilon'].max():.2g}",
-                "not the paper's": CAVEAT,
+                "not the paper's": caveat,
             }
         )
     along = along_the_run(table)
@@ -147,7 +155,7 @@ def draw_descent(table: pd.DataFrame) -> Figure:
     Examples
     --------
     >>> import pandas as pd
-    >>> line = {"steps": 100_000, "error": 0.1, "rounds": 2, "round": 1, "loss": 0.2}
+    >>> line = {"n": 1000, "steps": 100_000, "error": 0.1, "rounds": 2, "round": 1, "loss": 0.2}
     >>> len(draw_descent(pd.DataFrame([line])).axes)
     3
     """
@@ -182,7 +190,7 @@ def draw_descent(table: pd.DataFrame) -> Figure:
     along.axhline(200 * ALPHA, color=INK, ls="--", lw=1.2)
     along.set(xlabel="round", ylabel="loss on T (%)", ylim=(0, 60), xlim=(0.5, ROUNDS + 0.5))
     set_title(along, "(c) along the run, until it halts")
-    finish(figure, grid, f"Not the paper's: {CAVEAT}.")
+    finish(figure, grid, f"Not the paper's: {_caveat(table)}.")
     return figure
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["draw_parity", "parity_findings", "printed_rows", "sizes_of", "summarise_parity"]
+__all__ = ["cells_of", "draw_parity", "parity_findings", "printed_rows", "summarise_parity"]
 
 DIMENSION, EPSILON, DELTA, BETA = 64, 1.0, 1e-6, 0.05
 CHANCES = (0.45, 0.3)
@@ -103,22 +103,21 @@ def run_cell(cell: Cell) -> Rows:
 
 def run_parity(options: Options) -> pd.DataFrame:
     """All sources and sizes; and once the number of rows of the theorem."""
-    sizes = sizes_of(options.quick)
-    repeats = options.repeats if options.quick else 2 * options.repeats
-    cells = [Cell(chance, n, seed) for chance in CHANCES for n in sizes for seed in range(repeats)]
-    cells.append(Cell(CHANCES[0], _enough(CHANCES[0]), 0))
-    return run_cells(run_cell, cells, options, "parity")
+    return run_cells(run_cell, cells_of(options), options, "parity")
 
 
-def sizes_of(quick: bool) -> tuple[int, ...]:
-    """Every n of a run, but for that of the theorem.
+def cells_of(options: Options) -> list[Cell]:
+    """Every fit.
 
     Examples
     --------
-    >>> sizes_of(quick=True)
-    (1400, 4000)
+    >>> sorted({cell.n for cell in cells_of(Options(quick=True))})
+    [1400, 4000, 160108]
     """
-    return _SIZES[1::2] if quick else _SIZES
+    sizes = _SIZES[1::2] if options.quick else _SIZES
+    repeats = options.repeats if options.quick else 2 * options.repeats
+    cells = [Cell(chance, n, seed) for chance in CHANCES for n in sizes for seed in range(repeats)]
+    return [*cells, Cell(CHANCES[0], _enough(CHANCES[0]), 0)]
 
 
 def _enough(chance: float) -> int:

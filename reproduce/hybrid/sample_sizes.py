@@ -140,7 +140,7 @@ def _paper_run(quick: bool) -> dict[str, Any]:
 def _parity(quick: bool) -> dict[str, Any]:
     known = (parity.DIMENSION, draw_setting("parity").population.chi2)
     budget = (parity.EPSILON, parity.BETA)
-    sizes = parity.sizes_of(quick)
+    sizes = [cell.n for cell in parity.cells_of(Options(quick=quick))]
     return {
         "printed": parity.printed_rows(*known, *budget),
         "repaired": parity_rows(*known, *budget).total,

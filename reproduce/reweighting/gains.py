@@ -199,14 +199,13 @@ def gain_findings(table: pd.DataFrame) -> list[str]:
     >>> gain_findings(pd.DataFrame(lines))[0][-29:]
     ' 1: 50% and 50% at epsilon 1.'
     """
-    found = gaps(table)
+    found = _as_printed(gaps(table))
     largest = found["n"] == found.groupby("dataset")["n"].transform("max")
     sentences = []
     for name, group in (("the largest n", found[largest]), ("the paper's n", found[~largest])):
-        closed = group.dropna(subset="gap").groupby("epsilon")["gap"]
+        closed = group.dropna(subset="closed").groupby("epsilon")["closed"]
         parts = [
-            f"{_percent(float(values.median()))} and {_percent(float(values.mean()))} at epsilon "
-            f"{epsilon:g}"
+            f"{values.median():.0f}% and {values.mean():.0f}% at epsilon {epsilon:g}"
             for epsilon, values in closed
         ]
         if parts:
@@ -265,6 +264,15 @@ def _worse(difference: pd.Series[float]) -> bool:
         return False
     error = values.std(ddof=1) / math.sqrt(len(values))
     return bool(values.mean() > stats.t.ppf(_CONFIDENCE, len(values) - 1) * error)
+
+
+def _as_printed(found: pd.DataFrame) -> pd.DataFrame:
+    """Rounded as on the page, so that what is counted here is what its reader and rules count."""
+    found = found.copy()
+    for name in ("public", "plain", "alone", "ours"):
+        found[name] = [float(f"{value:.4f}") for value in found[name]]
+    found["closed"] = [float(f"{100 * value:.0f}") for value in found["gap"]]
+    return found
 
 
 def _percent(share: float) -> str:

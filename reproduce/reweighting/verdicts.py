@@ -52,14 +52,22 @@ def _approach(table: Table, method: str, limit: str, along: str, other: str) -> 
         for line in of_kind(table, {other: kind}):
             at, own, target = (number(line, name) for name in (along, method, limit))
             if at is not None and own is not None and target is not None:
-                ends.append((at, own, abs(own - target)))
-        if len({at for at, _, _ in ends}) > 1:
-            (first, start, wide), (last, end, near) = min(ends), max(ends)
-            told = f"from {start} at {named(along, first)} to {end} at {named(along, last)}"
-            places.append(Place(named(other, kind), told, near < wide))
+                ends.append((at, own, target, _gap(own, target)))
+        if len({at for at, *_ in ends}) > 1:
+            told = ", ".join(
+                f"{own} at {named(along, at)} with a limit of {target} (gap {gap})"
+                for at, own, target, gap in (min(ends), max(ends))
+            )
+            places.append(Place(named(other, kind), told, max(ends)[-1] < min(ends)[-1]))
     if not places:
         raise NotRun(f"more than one {along}")
     return places
+
+
+def _gap(own: Number, limit: Number) -> Number:
+    """Between two printed numbers, with as many digits as they have."""
+    digits = max(len(each.text.partition(".")[2]) for each in (own, limit))
+    return Number(f"{abs(own - limit):.{digits}f}")
 
 
 def _close_by(table: Table, method: str, limit: str, *, points: bool) -> list[Place]:

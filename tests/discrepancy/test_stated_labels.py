@@ -5,14 +5,20 @@ in which a true statement gives a bound that holds and says something.
 """
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpadapt import DiscrepancyRegressor, Private
+from benchmarks import certificate_draws
+from benchmarks.certificate_draws import count
+from dpadapt import DiscrepancyRegressor, Private, ReweightingRegressor
 from dpadapt.discrepancy import PrivateLabels, label_difference
 from dpadapt.discrepancy.source import INTERCEPT, Source
 from dpadapt.modelfolder import load_model, save_model
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "discrepancy.md"
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded"}
 UNSTATED = PrivateLabels(label_range=(-1.0, 1.0), label_difference=0.0)  # what was taken to hold
@@ -156,3 +162,50 @@ def test_a_saved_model_keeps_its_statement(tmp_path):
         )
         ** 2
     )
+
+
+def test_how_loose_a_certificate_is_stands_on_the_page():
+    """The medians of 200 draws, which a few draws are near to."""
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert "hundreds of times" not in text
+    own, peers = (
+        float(found.replace(",", ""))
+        for found in re.search(
+            r"the bound is ([\d,]+) times the error in the median; that of "
+            r"`ReweightingRegressor` is ([\d,]+) times", text
+        ).groups()
+    )  # fmt: skip
+    stated = PrivateLabels((-1, 1), 0.04)
+    budget = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded"}
+
+    def discrepancy(seed):
+        return DiscrepancyRegressor(**budget, random_state=seed, certificate=stated, radius=4.0)
+
+    def reweighting(seed):
+        return ReweightingRegressor(
+            **budget, random_state=seed, certificate=True, label_range=(-2, 2)
+        )
+
+    for make, printed in ((discrepancy, own), (reweighting, peers)):
+        line = count(certificate_draws.linear, make, 3)
+        assert line.startswith("refused 0, granted 3, failed 0 of 3")
+        assert float(line.rpartition(" ")[2]) == pytest.approx(printed, rel=0.1)
+
+
+def test_a_counter_example_is_refused_or_within_its_bound():
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    ratios = re.search(r"the bound is ([\d.]+) and ([\d.]+) times as large", text).groups()
+    outcomes = ((0.0, "refused 3, granted 0"), (2.2, "refused 0, granted 3, failed 0"))
+    cases = (certificate_draws.coin, certificate_draws.corners)
+    for draw, ratio in zip(cases, ratios, strict=True):
+        for stated, start in outcomes:
+            line = count(
+                draw,
+                lambda seed, stated=stated: DiscrepancyRegressor(
+                    epsilon=1.0, delta=1e-6, noise="seeded", random_state=seed,
+                    certificate=PrivateLabels((-1, 1), stated), radius=4.0,
+                ),
+                3,
+            )  # fmt: skip
+            assert line.startswith(start)
+        assert float(line.rpartition(" ")[2]) == pytest.approx(float(ratio), rel=0.1)

@@ -34,6 +34,7 @@ from reproduce.hybrid.methods import (
 from reproduce.hybrid.page import PAPER
 from reproduce.hybrid.style import STYLES
 from reproduce.hybrid.verdicts import CLAIMS
+from reproduce.runs import Options
 from reproduce.verdicts import NotRun, printed
 
 pytestmark = pytest.mark.slow
@@ -62,7 +63,7 @@ def test_everything_runs_and_says_where_it_is_not_the_papers(stand_ins, tmp_path
         figures_1_and_2.HYPERPLANE.caveat,
         figures_1_and_2.ELLIPSE.caveat,
         figure_3.CAVEAT,
-        figure_3_by_steps.CAVEAT,
+        "n = 20,000, R from 100,000, logistic loss",
         every_setting.CAVEAT,
         parity.CAVEAT,
         many_classes.CAVEAT,
@@ -246,6 +247,33 @@ def test_runs_in_which_the_loss_grows_are_said():
         falls.found(printed(figure_3_by_steps.summarise_descent(halted)))
 
 
+def by_steps(steps, rounds, n=200_000):
+    line = {"n": n, "error": 0.1, "round": 1, "loss": 0.2, "certified": True, "true_epsilon": 0.01}
+    return line | {"steps": steps, "rounds": rounds}
+
+
+def test_runs_that_stop_at_the_last_round_tell_nothing_of_their_number():
+    fewer = CLAIMS["3R"][0]
+
+    def table(first, last):
+        lines = [by_steps(100_000, first), by_steps(300_000, last)]
+        return printed(figure_3_by_steps.summarise_descent(pd.DataFrame(lines)))
+
+    last = figure_3_by_steps.ROUNDS
+    with pytest.raises(NotRun, match=f"before the last of {last} rounds"):
+        fewer.found(table(last, last))
+    assert fewer.found(table(last, 3)).word == "holds"
+    assert fewer.found(table(3, last)).word == "fails here"
+    assert fewer.found(table(3, 3)).word == "fails here"
+
+
+def test_what_is_not_the_papers_has_the_rows_of_the_runs():
+    lines = [by_steps(300_000, 3, n=200_000), by_steps(700_000, 3, n=200_000)]
+    summary = figure_3_by_steps.summarise_descent(pd.DataFrame(lines))
+    assert summary["not the paper's"][0].startswith("n = 200,000, R from 300,000, ")
+    assert "1,000,000" not in " ".join(map(str, summary.iloc[:-1].to_numpy().ravel()))
+
+
 def test_every_setting_has_a_budget_and_a_name():
     assert set(every_setting.BUDGETS) == set(every_setting.KINDS)
     assert set(every_setting.COMPARED) <= set(METHODS)
@@ -287,10 +315,20 @@ def test_sizes_of_the_theorems():
     assert hyperplane["printed"] > 1e26
     assert 0.3 < ellipse["printed"] / sample_sizes.BOUND_OF_FIGURE_2 < 1  # its beta is not stated
     parity = sample_sizes._parity(quick=False)
-    assert parity["used_high"] < parity["repaired"] < parity["printed"]
+    assert parity["used_high"] == parity["repaired"] < parity["printed"]
 
 
 def test_sizes_of_runs_are_those_of_the_run():
     quick, whole = (sample_sizes._hyperplane(quick=quick) for quick in (True, False))
     assert (quick["used_low"], quick["used_high"]) == (10_000, 20_000)
     assert (whole["used_low"], whole["used_high"]) == (10_000, 140_000)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_sizes_of_parities_are_those_of_every_run(monkeypatch, quick):
+    asked = []
+    monkeypatch.setattr(parity, "run_cells", lambda run, cells, options, name: asked.extend(cells))
+    parity.run_parity(Options(quick=quick))
+    sizes = {cell.n for cell in asked}
+    told = sample_sizes._parity(quick=quick)
+    assert (told["used_low"], told["used_high"]) == (min(sizes), max(sizes))

@@ -31,7 +31,9 @@ from reproduce.mixing.methods import ABLATION, DELTA, OURS, PRIVATE, Run, fit_pr
 from reproduce.mixing.page import PAPER
 from reproduce.mixing.style import PRIVATE_FACTS, caveat
 from reproduce.mixing.tasks import TASKS, Task, draw, fit_plain, non_private, public_only
+from reproduce.mixing.verdicts import CLAIMS
 from reproduce.runs import Options
+from reproduce.verdicts import printed
 
 pytestmark = pytest.mark.slow
 
@@ -285,6 +287,27 @@ def test_headline_counts_increases_and_says_where_ours_is_behind():
     worse = " ".join(headline_findings(headline_table([0.3, 0.3], [0.2, 0.2])))
     assert "than AdaMix in 1 of 1 settings: Office amazon, GoogLeNet (1)." in worse
     assert "public examples alone in 1 of 1 settings: Office amazon" in worse
+
+
+def test_the_headline_says_in_sentences_what_its_verdict_finds():
+    """Both from printed cells: 109.49% and 110.49% are 109 and 110, and their mean is 109.5."""
+    parts = []
+    for task, plain, adamix, own in (
+        ("office", 0.1, 0.20949, 0.20951),
+        ("digits", 0.1, 0.21049, 0.3),
+        ("mnist", 0.1, 0.21049, 0.3),
+    ):
+        parts += lines(task, {"no privacy": [plain], "few-shot (public only)": [0.20949]})
+        private = {"AdaMix": [adamix], OURS: [own]}
+        parts += lines(task, private, epsilon=3.0, relation="add-remove")
+    table = pd.DataFrame(parts)
+    cells = printed(summarise_headline(table))
+    told = " ".join(headline_findings(table))
+    increase, against, few = (claim.found(cells) for claim in CLAIMS["headline"])
+    mean = increase.told.partition(" ")[0]
+    assert f"epsilon 3: AdaMix {mean}, " in told
+    assert f"than AdaMix in {against.of - against.good} of 3 settings" in told
+    assert f"than public examples alone in {few.of - few.good} of 3 settings" in told
 
 
 def test_curves_say_where_ours_is_behind():

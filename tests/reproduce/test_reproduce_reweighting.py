@@ -24,7 +24,7 @@ from reproduce.reweighting import (
 )
 from reproduce.reweighting import data as loaders
 from reproduce.reweighting.curves import summarise_curves
-from reproduce.reweighting.gains import gain_findings, gaps
+from reproduce.reweighting.gains import gain_findings, gaps, summarise_gains
 from reproduce.reweighting.page import PAPER
 from reproduce.reweighting.published import ACCURACY, RELATIVE_ERRORS, REVIEW_ERRORS
 from reproduce.reweighting.splits import Dataset, Sizes, Split, draw
@@ -32,7 +32,9 @@ from reproduce.reweighting.table_1 import TABLE_1, relative, summarise_relative
 from reproduce.reweighting.table_3 import TABLE_3
 from reproduce.reweighting.table_4 import TABLE_4
 from reproduce.reweighting.tables import caveat
+from reproduce.reweighting.verdicts import CLAIMS
 from reproduce.runs import Options
+from reproduce.verdicts import printed
 
 pytestmark = pytest.mark.slow
 
@@ -318,6 +320,46 @@ def test_gaps_find_gains_losses_and_no_gap():
     sentences = " ".join(gain_findings(table))
     assert "50% and 50% at epsilon 1." in sentences
     assert "Wind, n = 100, epsilon 0.5" in sentences
+
+
+def test_a_gain_is_counted_as_it_is_printed():
+    """Settings that are equal in print were counted as worse above, and as good below."""
+    table = pd.DataFrame(
+        lines(
+            "Wind",
+            100,
+            {
+                "public only": [0.5],
+                "public only, standardised": [0.5],
+                "both, no privacy": [0.4],
+                "private only, epsilon 0.5": [0.6],
+                "private only, epsilon 1": [0.6],
+                "dpadapt, epsilon 0.5": [0.50001],
+                "dpadapt, epsilon 1": [0.5002],
+            },
+        )
+    )
+    claim = CLAIMS["gains"][0]
+    found = claim.found(printed(summarise_gains(table)))
+    assert (found.good, found.of) == (1, 2)
+    sentences = gain_findings(table)
+    assert "larger mean error than public only in 1 of 2 settings" in " ".join(sentences)
+    assert "has the smaller mean error than ours in 1 of 2 settings" in " ".join(sentences)
+
+
+def test_an_approach_tells_its_limit():
+    """The numbers grow and so does the gap, as their limit grows more."""
+    two = "PNCnvxAdap as printed"
+    table = [
+        {"n": "500", "epsilon": "15", two: "91.40 ± 0.1", "NCnvxAdap": "91.70 ± 0.2"},
+        {"n": "10000", "epsilon": "15", two: "91.90 ± 0.1", "NCnvxAdap": "92.32"},
+    ]
+    found = CLAIMS["4"][1].found(table)
+    assert found.word == "fails here"
+    assert found.told == (
+        "epsilon 15: 91.40 at n = 500 with a limit of 91.70 (gap 0.30), "
+        "91.90 at n = 10000 with a limit of 92.32 (gap 0.42)"
+    )
 
 
 def test_relative_errors_are_taken_within_a_split():

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from made_up_tables import TABLES
+from reproduce.command import reproduce_paper
 from reproduce.discrepancy.curves import draw_figure
 from reproduce.hybrid import figures_1_and_2
 from reproduce.kernels.figure_2a import draw_cover
@@ -115,13 +116,16 @@ def test_a_rule_finds_the_same_of_several_draws(number, figure, place):
             assert (one.good, one.of) == (two.good, two.of)
 
 
+COMPUTED_HERE = r"mean [\d.]+ against [\d.]+|\(gap [\d.]+\)"
+
+
 @every_claim
 def test_numbers_of_a_sentence_are_those_of_the_table(number, figure, place):
-    """Every number is printed in the table, but for counts and means over its lines."""
+    """Every number is printed in the table, but for counts, means over its lines, and gaps."""
     claim, pair = case_of(number, figure, place)
     for text in pair[:2]:
         told = claim.found(table_of(text)).told
-        for each in re.findall(r"\d[\d,.]*\d|\d", re.sub(r"mean [\d.]+ against [\d.]+", "", told)):
+        for each in re.findall(r"\d[\d,.]*\d|\d", re.sub(COMPUTED_HERE, "", told)):
             cells = "\n".join(f"{name} {cell}" for x in table_of(text) for name, cell in x.items())
             assert each in cells or each == "1", told
 
@@ -371,6 +375,18 @@ def test_a_run_that_is_stopped_leaves_its_page(paper, tmp_path):
     html = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert html.count("Verdict: holds (one draw).") == 1
     assert html.count("data:image/png") == 1
+
+
+def test_one_figure_alone_leaves_no_older_text_behind(paper, tmp_path):
+    """The text of an earlier run said "Not run" of a figure that has a table by now."""
+    write_markdown(paper, tmp_path)
+    assert (tmp_path / "index.md").read_text(encoding="utf-8").count("Not run") == 2
+    reproduce_paper(paper, "1", tmp_path, repeats=1, quick=False, jobs=1)
+    text = (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert text.count("Not run") == 1
+    assert "**Verdict: holds (one draw).**" in text
+    html = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert html.count("Verdict: holds (one draw).") == 1
 
 
 def test_bars_are_told_of_several_draws_only(paper, tmp_path):

@@ -31,6 +31,8 @@ from ._combining import (
 )
 from .hostile import Combination, Sample, sample_of
 
+LABELS = (-2.0, 2.0)  # that private labels are said to lie in
+
 
 def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
     """All combinations, or those of the named estimators.
@@ -66,7 +68,7 @@ def _regressors() -> Iterator[Combination]:
             "geometry": ["p-norm"],
             "noise_on": ["gradient"],
             "iterate": ["uniform", "select"],
-            "certificate": [True],
+            "certificate": [d.PrivateLabels(LABELS, label_difference=1.0)],
             "penalty": [0.1],
             "radius": [1.5],
             "max_remaining": [1.0],
@@ -87,11 +89,13 @@ def _regressors() -> Iterator[Combination]:
             "certificate": [True],
             "norm_bound": [0.5],
             "radius": [1.5],
-            "label_range": [(-2.0, 2.0)],
+            "label_range": [LABELS],
             "noise": ["exact"],
         },
     ):
-        fixed = {} if options["solver"] in ("known-noise", "statistics") else {"steps": STEPS}
+        fixed: Any = {} if options["solver"] in ("known-noise", "statistics") else {"steps": STEPS}
+        if "certificate" in options:  # which needs what is stated of private labels
+            fixed = {**fixed, "label_range": LABELS}
         made = given_to_the_solver(ReweightingRegressor)
         yield fitting(made, "regression", options, fixed)
     for residual in (False, True):
