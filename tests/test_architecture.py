@@ -176,20 +176,21 @@ FLOORS = (  # from the top; whoever stands on one imports from it and from those
 )
 
 
+HOUSE = read_house()
+
+
 def test_arrows_point_down():
-    house = read_house()
     floor = {part: place for place, parts in enumerate(FLOORS) for part in parts}
-    parts = {(one.split(".")[0], two.split(".")[0]) for one, two in house.arrows}
+    parts = {(one.split(".")[0], two.split(".")[0]) for one, two in HOUSE.arrows}
     parts = {pair for pair in parts if all(pair)}  # the public names are those of all floors
     assert {each for pair in parts for each in pair} <= set(floor), "a room without a floor"
     assert not {(one, two) for one, two in parts if floor[one] > floor[two]}
 
 
 def test_no_files_import_in_a_circle():
-    house = read_house()
-    assert cycles(house.arrows) == []
+    assert cycles(HOUSE.arrows) == []
     rooms = {("privacy.core", "privacy.rows", "privacy.units")}  # errors below, sources above
-    assert {tuple(each) for each in cycles(house.part_arrows)} == rooms
+    assert {tuple(each) for each in cycles(HOUSE.part_arrows)} == rooms
 
 
 @every_module

@@ -30,6 +30,7 @@ class Shifted:
 
     Examples
     --------
+    >>> import numpy as np
     >>> from dpadapt.kernels.losses import Logistic
     >>> shifted = Shifted(Logistic(), outputs=1)
     >>> shifted.derivative(np.zeros((2, 1)), np.array([[1.0, 0.0], [1.0, 50.0]])).ravel().round(6)
