@@ -67,8 +67,9 @@ def draw_floors(house: House, path: Path) -> None:
     for name, (rooms, text, (floor, left, width)) in BOXES.items():
         dashed = "--" if name == "papers" else "-"
         colour = "#dbe9f6" if name == "privacy" else "#f4f4f4"
-        style = {"boxstyle": "round,pad=0.02", "facecolor": colour, "edgecolor": "#333333"}
-        axes.add_patch(FancyBboxPatch((left, floor), width, 0.8, linestyle=dashed, **style))
+        box = FancyBboxPatch((left, floor), width, 0.8, boxstyle="round,pad=0.02")
+        box.set(linestyle=dashed, facecolor=colour, edgecolor="#333333")
+        axes.add_patch(box)
         modules = [each for each in house.modules.values() if each.name.split(".")[0] in rooms]
         lines = sum(each.code for each in modules)
         size = f"{len(modules)} files, {lines:,} lines of code" if len(modules) > 1 else ""

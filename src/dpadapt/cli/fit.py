@@ -162,7 +162,6 @@ def fit(job: Job) -> None:
         require_file(job.private, "--private")
     hold = _hold(job)
     from dpadapt.modelfolder import open_destination  # not before: it takes its time
-    from dpadapt.privacy import Ledger
 
     from .settings import check_settings
 
@@ -170,13 +169,19 @@ def fit(job: Job) -> None:
     check_settings(job.estimator, job.set or (), task=job.task, **budget)
     _refuse_existing(job)
     # whatever can be refused is refused before any budget is spent
-    account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
+    account = None if job.ledger is None else _account(job.ledger, str(job.dataset))
     with kept_when_stopped(account):
         with open_destination(job.out, force=job.force) as place:
             done = _fitted(job, said, place, hold, account)
         _tell(job, done)
         if hold is not None:
             _measure(job, done, hold)
+
+
+def _account(ledger: str, dataset: str) -> Account:
+    from dpadapt.privacy import Ledger
+
+    return Ledger(ledger).account(dataset)
 
 
 def _refuse_existing(job: Job) -> None:
