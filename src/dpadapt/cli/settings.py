@@ -59,7 +59,7 @@ def estimator_class(name: str | None, task: Task) -> type:
 
 def _named(name: str) -> type:
     """The class of a name, which alone is imported."""
-    from importlib import import_module
+    from dpadapt._lazy import named
 
     known = known_estimators()
     if name in _NEED_AGENTS:
@@ -68,7 +68,7 @@ def _named(name: str) -> type:
         listed, near = ", ".join(sorted(known)), get_close_matches(name, known, n=1)
         meant = f" Did you mean {near[0]}?" if near else ""
         raise typer.BadParameter(f"--estimator {name} is not one of: {listed}.{meant}")
-    kind: type = getattr(import_module(known[name]), name)
+    kind: type = named(f"{known[name]}.{name}")
     return kind
 
 

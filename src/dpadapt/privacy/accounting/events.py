@@ -13,7 +13,6 @@ mechanism.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import math
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -22,6 +21,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 
+from dpadapt._lazy import named
 from dpadapt._types import FloatArray
 
 from ... import _validate
@@ -430,8 +430,7 @@ def _kind(kind: Any) -> type[Event] | None:
     """The one class of a kind; one that stands elsewhere is imported only now."""
     if kind not in EVENTS:
         return _KINDS.get(kind)
-    module, _, name = f"dpadapt.{EVENTS[kind]}".rpartition(".")
-    found: type[Event] = getattr(importlib.import_module(module), name)
+    found: type[Event] = named(f"dpadapt.{EVENTS[kind]}")
     return found
 
 
