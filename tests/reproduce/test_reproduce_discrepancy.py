@@ -70,7 +70,9 @@ def test_unknown_figure_or_paper(tmp_path, arguments, words):
 @pytest.mark.slow
 def test_files_stay_from_run_to_run(folder):
     names = {"figure_1.csv", "figure_1.png", "figure_crossover.csv", "figure_crossover.png"}
-    assert set(os.listdir(folder)) == names | {"index.html"}
+    assert set(os.listdir(folder)) == names | {"index.html", "index.md"}
+    text = (folder / "index.md").read_text(encoding="utf-8")
+    assert all(name in text for name in names if name.endswith(".png"))
     page = html.unescape((folder / "index.html").read_text(encoding="utf-8"))
     assert page.count("data:image/png;base64,") == 2
     assert "http://" not in page.replace("http://www.w3.org", "")
