@@ -18,7 +18,7 @@ from dpadapt.reweighting.horizon import Geometry, response
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
 from dpadapt.reweighting.known_noise_course import PublicProblem, averaged_descent, choose_course
 from dpadapt.reweighting.queries import Level, RowGradient
-from dpadapt.reweighting.queries.gradients import clipped, softmax
+from dpadapt.reweighting.queries.gradients import clipped
 from dpadapt.testing.independent_accountant import recompute_epsilon
 
 RNG = np.random.default_rng
@@ -214,10 +214,6 @@ def test_public_problem_of_a_perfect_model_has_an_error_above_zero():
     exact = PublicProblem(X, X[:, 0], np.array([[1.0], [0.0], [0.0]]))
     assert exact.public_error > 0
     assert choose_course(exact, 100, 0.2).clip > 0
-
-
-def test_softmax_is_stable():
-    np.testing.assert_allclose(softmax(np.array([[1e4, 0.0], [-1e4, -1e4]])), [[1, 0], [0.5, 0.5]])
 
 
 def test_shrinkage_is_that_of_james_and_stein():

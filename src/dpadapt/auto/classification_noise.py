@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
 from dpadapt.reweighting.known_noise_course import Course, averaged_descent
-from dpadapt.reweighting.queries.gradients import clipped, errors, softmax
+from dpadapt.reweighting.queries.gradients import clipped, errors
 
 _CHAINS, _SEED = 4, 5
 _HARDLY = 0.01  # of a move: less is none that anybody sees

@@ -28,6 +28,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
+from dpadapt.learning.softmax import softmax
 
 from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
 from .smooth_norm import SmoothNorm
@@ -216,7 +217,7 @@ def variable_projection(
 
     rows = problem.X
     logs = np.zeros(len(rows))
-    weights = _normalised(logs)
+    weights = softmax(logs)
     point = problem.at(weights)
     steepest = problem.strength * float(np.vecdot(rows, rows).max()) + float(point.losses.max())
     longest = step = _FIRST_STEP / steepest if steepest > 0 else 1.0
@@ -226,7 +227,7 @@ def variable_projection(
             return weights, point.coefficients
         moved = logs - step * problem.gradient(point)
         moved -= moved.max()
-        candidate = _normalised(moved)
+        candidate = softmax(moved)
         ahead = problem.at(candidate)
         if ahead.value <= point.value:
             logs, weights, point = moved, candidate, ahead
@@ -272,9 +273,3 @@ def _default_smoothing(problem: SingleStageProblem, tolerance: float) -> SmoothN
     size = float(np.vecdot(X, X).max()) + float(np.abs(target).max())
     hidden = max(_HIDDEN_SHARE * start, tolerance, _LEAST_HIDDEN * size)
     return SmoothNorm(math.log(2 * len(target)) / hidden if hidden > 0 else 1.0)
-
-
-def _normalised(logs: Array) -> Array:
-    """Weights in the simplex from logarithms of which the largest is 0."""
-    weights = np.exp(logs)
-    return np.asarray(weights / weights.sum())

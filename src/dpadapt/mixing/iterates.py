@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .softmax import Array
+from dpadapt.learning.softmax import Array
 
 
 @dataclass

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpadapt.learning.constraints import Flag, Positive, Table
+from dpadapt.learning.softmax import Array, gradient
 
 from . import horizon
 from ._solver import Run, Solver
 from .public_phase import class_energy
-from .softmax import Array, gradient
 from .steps import StableSteps
 
 

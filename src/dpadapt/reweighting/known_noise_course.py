@@ -22,10 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
 
 from .horizon import Geometry, mean_of_last, response, shift_shares
-from .queries.gradients import clipped, errors, softmax
+from .queries.gradients import clipped, errors
 from .residual_size import ordinary, residuals_tell
 
 POWERS = (0.0, 0.5, 1.0)  # of the whitening

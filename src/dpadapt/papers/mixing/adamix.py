@@ -27,10 +27,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpadapt.learning.constraints import Flag, Named, NonNegative, Null, Positive, Table
+from dpadapt.learning.softmax import Array, gradient
 from dpadapt.learning.strategy import strategy_of
 from dpadapt.mixing._solver import Run
 from dpadapt.mixing.features import PublicSample
-from dpadapt.mixing.softmax import Array, gradient
 
 from .clipping import AdaptiveClip, FixedClip, held_out
 from .filtered_gradients import within

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpadapt.learning.constraints import Flag, Instance, NonNegative, Null, Positive, Table
+from dpadapt.learning.softmax import Array
 from dpadapt.mixing._solver import Run
-from dpadapt.mixing.softmax import Array
 
 from .constraint import ConstraintSet
 from .steps import PaperSolver
