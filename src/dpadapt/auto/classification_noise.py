@@ -20,7 +20,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
-from dpadapt.reweighting.known_noise_course import Course, averaged_descent
+from dpadapt.reweighting.known_noise_course import Course
 from dpadapt.reweighting.queries.gradients import clipped, errors
 
 _CHAINS, _SEED = 4, 5
@@ -44,7 +44,7 @@ def coordinates(geometry: Any, features: FloatArray) -> tuple[FloatArray, FloatA
 
     Examples
     --------
-    >>> from dpadapt.reweighting.horizon import Geometry
+    >>> from dpadapt.learning.descent import Geometry
     >>> geometry = Geometry.of(np.array([[1.0], [-1.0]]), power=0.0, constant=1.0)
     >>> rows, lengths = coordinates(geometry, np.array([[9.0]]))
     >>> rows.round(2), lengths
@@ -180,8 +180,7 @@ class Rehearsal:
                 error = weights[drawn, None] * clipped(error, lengths[drawn], self.course.clip)
                 return np.asarray(rows[drawn].T @ error + scale * rng.normal(size=W.shape))
 
-            shape = (rows.shape[1], offsets.shape[1])
-            move = averaged_descent(gradient, shape, self.course.horizon, self.course.steps)
+            move = self.course.descend(gradient)
             energy = self.energy(move)
             moves.append(centred(move))
             each = slopes(rows @ moves[-1], offsets, codes, energy)

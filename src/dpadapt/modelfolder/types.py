@@ -72,7 +72,7 @@ PARTS = frozenset().union(
     _under("dpadapt.reweighting._units", "Units"),
     _under("dpadapt.papers.reweighting.certificate", "ReweightingCertificate"),
     _under("dpadapt.papers.reweighting.choice", "Candidate"),
-    _under("dpadapt.reweighting.horizon", "Geometry"),
+    _under("dpadapt.learning.descent", "Geometry"),
     _under("dpadapt.reweighting.known_noise_course", "Course"),
     _under("dpadapt.reweighting.known_noise_moments", "MomentCourse"),
     _under("dpadapt.reweighting.known_noise_solver", "KnownNoise"),
@@ -147,6 +147,7 @@ MOVED = {
         "certificate choice classification_solvers regression_solvers",
     ),
     "dpadapt.mixing.steps.StepsAtNoise": "dpadapt.papers.mixing.steps.StepsAtNoise",
+    "dpadapt.reweighting.horizon": "dpadapt.learning.descent",
 }
 """Where modules and classes that folders name have gone: a folder from before loads as ever."""
 

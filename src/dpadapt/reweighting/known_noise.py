@@ -31,12 +31,13 @@ import numpy.typing as npt
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.public_fits import fit_logistic, fit_ridge
+from dpadapt.learning.shrinkage import james_stein
 from dpadapt.privacy import Cleaning, Hidden, Mechanism, RowMap, Session, shrink_factors
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
 
-from .known_noise_course import Course, PublicProblem, averaged_descent, choose_course
+from .known_noise_course import Course, PublicProblem, choose_course
 from .known_noise_moments import MomentCourse, choose_moments, moment_query, solve_shift
 from .known_noise_whole import choose_class_course
 from .queries import Level, RowGradient
@@ -203,12 +204,11 @@ class KnownNoiseDescent:
             cleaning = Cleaning(1e100, intercept=1.0, classes=self.classes)
         rows = self.prepared(cleaning, chosen)
         Z, targets = rows(T, labels.astype(np.float64))
-        shape = (len(chosen.geometry.mean) + 1, self.model.shape[1])
 
         def gradient(W: FloatArray) -> FloatArray:
             return RowGradient(rows, W, math.inf).block(Z, targets) / max(1, len(T))
 
-        W = averaged_descent(gradient, shape, chosen.horizon, chosen.steps)
+        W = chosen.descend(gradient)
         return DescentResult(self.model + chosen.geometry.coefficients(W), 1.0, chosen)
 
 
@@ -267,11 +267,8 @@ class DescentRun:
 
     def _descend(self, session: Session, grants: Any) -> DescentResult:
         solver, chosen = self.solver, self.course
-        W = averaged_descent(
-            lambda W: session.release(grants.gradients, self.gradient(session, W)),
-            self.shape,
-            chosen.horizon,
-            chosen.steps,
+        W = chosen.descend(
+            lambda W: np.asarray(session.release(grants.gradients, self.gradient(session, W)))
         )
         share = 1.0
         if solver.shrink:
@@ -279,8 +276,8 @@ class DescentRun:
         found = solver.model + self.size * share * chosen.geometry.coefficients(W)
         if chosen.level_share > 0:
             move = float(session.release(grants.level, self.level(session, found))[0])
-            kept = _shrunken(move, grants.level.scale if solver.shrink else 0.0)
-            found[-1, 0] += self.size * kept
+            noise = grants.level.scale if solver.shrink else 0.0
+            found[-1, 0] += self.size * james_stein(move**2, noise**2) * move
         return DescentResult(found, share, chosen.sized(self.size))
 
 
@@ -320,8 +317,3 @@ class MomentRun:
         if not self.solver.shrink and share > 0:
             shift, share = shift / share, 1.0
         return DescentResult(self.solver.model + shift, share, course)
-
-
-def _shrunken(value: float, noise: float) -> float:
-    """One number with known noise, shrunken to 0 (James and Stein, positive part)."""
-    return value * max(0.0, 1 - (noise / value) ** 2) if value else 0.0

@@ -22,10 +22,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.descent import Geometry, Map, descend, response
+from dpadapt.learning.shrinkage import james_stein
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
 
-from .horizon import Geometry, mean_of_last, response, shift_shares
 from .queries.gradients import clipped, errors
 from .residual_size import ordinary, residuals_tell
 
@@ -116,11 +117,16 @@ class Course:
     expected: float = 0.0
     reach: float = 1.0
 
+    def descend(self, gradient: Map) -> FloatArray:
+        """Coefficients of z after the whole descent from 0; the gradient may be noisy."""
+        start = np.zeros((len(self.moment), self.outputs))
+        return descend(gradient, start, self.horizon / self.steps, self.steps)
+
     def shrinkage(self, coefficients: FloatArray, scale: float, n_rows: int) -> float:
         """James and Stein: part of the move that is more than noise and clip alone would make."""
         energy = float(np.sum(coefficients * (self.moment @ coefficients)))
         noise = self.outputs * (self.noise * scale**2 + self.sampling / n_rows + self.bias)
-        return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
+        return james_stein(energy, noise)
 
     def sized(self, size: float) -> Course:
         """The same for residuals that are so many times as large."""
@@ -221,30 +227,6 @@ class PublicProblem:
         return self.public_error
 
 
-def averaged_descent(
-    gradient: Callable[[FloatArray], FloatArray], shape: tuple[int, int], horizon: float, steps: int
-) -> FloatArray:
-    """Mean of the last half of a descent from 0.
-
-    Parameters
-    ----------
-    gradient : callable
-        Of the coefficients; may be noisy.
-    shape : (int, int)
-        Of the coefficients.
-    horizon : float
-        tau; the step size is tau / T.
-    steps : int
-        T.
-
-    Examples
-    --------
-    >>> averaged_descent(lambda w: w - 1, (1, 1), horizon=50.0, steps=100).round(4)
-    array([[1.]])
-    """
-    return mean_of_last(lambda W: W - horizon / steps * gradient(W), np.zeros(shape), steps)
-
-
 def choose_course(problem: PublicProblem, n_rows: int, mu: float) -> Course:
     """Best course for n private rows and a budget of mu (Gaussian differential privacy).
 
@@ -298,19 +280,17 @@ class _Candidate:
         values, vectors = np.linalg.eigh(self.rows.T @ self.rows / len(self.rows))
         curvature = np.maximum(values, 0.0) * problem.curvature
         energy = np.einsum("ji,jk,ki->i", vectors, self.moment, vectors)
-        shift = shift_shares(self.geometry, self.moment, vectors, kind.level_share)
+        shift = self.geometry.shift_shares(self.moment, vectors, kind.level_share)
         clips = self._clips().tolist()
         for horizon in kind.horizons:
             steps = max(LEAST_STEPS, int(np.ceil(horizon * kind.pace)))
             known = response(curvature, horizon, steps)
-            left = float(shift @ known.unlearned**2)
-            noise = float(energy @ known.noise)
-            learned = (1 - known.unlearned) ** 2 / np.maximum(curvature, 1e-9)
-            sampling = float(energy @ learned) * problem.sampling_error
+            noise = known.gathered(energy)
+            sampling = known.sampled(energy) * problem.sampling_error
             for clip in clips:
                 for share in kind.level_shares:
                     scale = 2 * clip * math.sqrt(steps / (1 - share)) / (n_rows * mu)
-                    bound = kind.shift * problem.public_error * left
+                    bound = kind.shift * problem.public_error * known.left(shift)
                     bound += noise * scale**2 + sampling / n_rows
                     chosen = (horizon, steps, clip, share, noise, sampling)
                     yield bound, lambda chosen=chosen: self._finish(n_rows, mu, *chosen)  # type: ignore[misc]
@@ -344,7 +324,8 @@ class _Candidate:
         pace = self.kind.pace
         steps = int(np.clip(np.ceil(horizon * pace), 20, _REHEARSAL))
         reach = min(horizon, steps / (0.8 * pace))  # no step beyond what is stable
-        W = averaged_descent(gradient, (rows.shape[1], problem.model.shape[1]), reach, steps)
+        start = np.zeros((rows.shape[1], problem.model.shape[1]))
+        W = descend(gradient, start, reach / steps, steps)
         return np.asarray((rows if problem.classification else self.features) @ W)
 
     def _finish(

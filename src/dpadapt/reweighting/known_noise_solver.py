@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Count, Flag, Null, Table
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
@@ -12,6 +13,9 @@ from dpadapt.privacy import Session
 from ._problems import ClassificationProblem, LinearModel, RegressionProblem
 from ._units import descent_cleaning, descent_units, wide_labels
 from .known_noise import KnownNoiseDescent
+
+if TYPE_CHECKING:
+    from .network import NetworkAdaptation
 
 _CERTIFICATE_ALPHA = 0.5
 
@@ -62,9 +66,15 @@ class KnownNoise(Strategy):
         found = descent.fit(session, descent_cleaning(units, problem.X, classes=k))
         return LinearModel(*units.linear(found.coefficients), found.share, found.course)
 
-    def of_network(self) -> dict[str, Any]:
-        """Arguments of a network's adaptation."""
-        return {"solver": "known-noise", "steps": self.steps, "shrink": self.shrink}
+    def network(
+        self, X: FloatArray, codes: Any, classes: int, module: Any, seed: int
+    ) -> NetworkAdaptation:
+        """The adaptation of a network: public rows, class codes, number of classes, module."""
+        from .network import NetworkAdaptation
+
+        return NetworkAdaptation(
+            X, codes, classes, module, steps=self.steps, shrink=self.shrink, seed=seed
+        )
 
 
 def check_network(solver: Any) -> None:

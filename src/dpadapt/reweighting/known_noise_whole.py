@@ -17,7 +17,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .horizon import Geometry, response, shift_shares
+from dpadapt.learning.descent import Geometry, response
+
 from .known_noise_course import LEAST_STEPS, POWERS, Course, PublicProblem, choose_course
 
 _LONG = 1e-4  # of a shift: what is lost on private rows that are longer than the longest public one
@@ -74,7 +75,7 @@ def _options(problem: PublicProblem, geometry: Geometry, n_rows: int, mu: float)
     values, vectors = np.linalg.eigh(moment)
     energy = np.maximum(values, 0.0)
     curvature = energy * problem.curvature
-    shares = shift_shares(geometry, moment, vectors, kind.level_share)
+    shares = geometry.shift_shares(moment, vectors, kind.level_share)
     shift = kind.shift * problem.public_error
     found: list[Course] = []
     for growth, horizon in itertools.product(_GROWTH, kind.horizons):
@@ -84,9 +85,8 @@ def _options(problem: PublicProblem, geometry: Geometry, n_rows: int, mu: float)
         if steps > _MOST_STEPS and found:
             continue
         known = response(curvature, horizon, steps)
-        noise = float(energy @ known.noise)
-        learned = (1 - known.unlearned) ** 2 / np.maximum(curvature, 1e-9)
-        sampling = float(energy @ learned) * problem.sampling_error / n_rows
+        noise = known.gathered(energy)
+        sampling = known.sampled(energy) * problem.sampling_error / n_rows
         clip = _LONGEST_ERROR * reach
         scale = 2 * clip * math.sqrt(steps) / (n_rows * mu)
         expected = shift * float(shares @ known.unlearned**2 + _LONG / growth**4)

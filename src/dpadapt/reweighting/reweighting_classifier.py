@@ -164,18 +164,10 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
 
     def _network(self, problem: ClassificationProblem, session: Session | None) -> dict[str, Any]:
         """A neural network, whatever the solver."""
-        from .network import NetworkAdaptation
-
         units = standard_units(problem.X)
         rows, cleaning = bounded_sample(units, problem.X, problem.radius, classes=problem.classes)
-        network = NetworkAdaptation(
-            rows[:, :-1],
-            problem.labels,
-            problem.classes,
-            self.module,
-            seed=problem.seed,
-            **self._strategy("solver").of_network(),
-        )
+        public = (rows[:, :-1], problem.labels, problem.classes, self.module)
+        network = self._strategy("solver").network(*public, problem.seed)
         if session is None:
             module = network.pretrain()
         else:
