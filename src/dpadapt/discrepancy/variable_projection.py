@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
+from dpadapt.learning.least_squares import ball_least_squares
 from dpadapt.learning.softmax import softmax
 
 from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
@@ -238,32 +238,6 @@ def variable_projection(
             total += weights
     mean = total / total.sum()
     return mean, problem.at(mean).coefficients
-
-
-def ball_least_squares(moment: Array, cross: Array, *, radius: float) -> Array:
-    r"""Minimise :math:`w^T A w - 2 b \cdot w` over :math:`\|w\| \le \Lambda`, A semidefinite.
-
-    Of several minimisers the one of least norm. On the sphere :math:`w = (A + \nu I)^{-1} b` with
-    the multiplier :math:`\nu \ge 0` that brings its norm to the radius.
-
-    Examples
-    --------
-    >>> ball_least_squares(np.eye(2), np.array([3.0, 4.0]), radius=1.0).round(6)
-    array([0.6, 0.8])
-    >>> ball_least_squares(np.eye(2), np.array([3.0, 4.0]), radius=9.0)
-    array([3., 4.])
-    """
-    values, vectors = np.linalg.eigh(moment)
-    kept = values > 1e-12 * max(float(values[-1]), 0.0)
-    values, along = values[kept], vectors[:, kept].T @ cross
-
-    def excess(multiplier: float) -> float:
-        return float(np.linalg.norm(along / (values + multiplier))) - radius
-
-    multiplier = 0.0
-    if values.size and excess(0.0) > 0:
-        multiplier = float(brentq(excess, 0.0, 2 * float(np.linalg.norm(along)) / radius))
-    return np.asarray(vectors[:, kept] @ (along / (values + multiplier)))
 
 
 def _default_smoothing(problem: SingleStageProblem, tolerance: float) -> SmoothNorm:
