@@ -13,9 +13,9 @@ from dpadapt import Private
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting import known_noise_course
+from dpadapt.reweighting import plan
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
-from dpadapt.reweighting.known_noise_course import PublicProblem, choose_course
+from dpadapt.reweighting.plan import PublicProblem, choose_course
 from dpadapt.reweighting.queries import Level, RowGradient
 from dpadapt.reweighting.queries.gradients import clipped
 from dpadapt.testing.independent_accountant import recompute_epsilon
@@ -230,8 +230,8 @@ def test_the_level_finds_the_mean_where_clipped_gradients_find_the_middle(monkey
         return found.course.level_share, abs(np.mean(answers) - labels.mean())
 
     share, with_level = bias()
-    kind = replace(known_noise_course._REGRESSION, level_shares=(0.0,))
-    monkeypatch.setattr(known_noise_course, "_REGRESSION", kind)
+    kind = replace(plan._REGRESSION, level_shares=(0.0,))
+    monkeypatch.setattr(plan, "_REGRESSION", kind)
     none, without = bias()
     assert share > 0 == none
     assert with_level < 0.5 * without

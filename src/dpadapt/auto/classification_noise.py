@@ -20,7 +20,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
-from dpadapt.reweighting.known_noise_course import Course
+from dpadapt.reweighting.plan import Course
 from dpadapt.reweighting.queries.gradients import clipped, errors
 
 _CHAINS, _SEED = 4, 5
@@ -129,7 +129,7 @@ class Rehearsal:
 
     Examples
     --------
-    >>> from dpadapt.reweighting.known_noise_course import PublicProblem, choose_course
+    >>> from dpadapt.reweighting.plan import PublicProblem, choose_course
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> codes = (X[:, 0] > 0).astype(int)
     >>> course = choose_course(PublicProblem(X, codes, np.zeros((3, 2))), 1000, 0.2)

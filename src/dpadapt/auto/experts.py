@@ -30,7 +30,7 @@ from dpadapt._types import FloatArray
 from dpadapt.learning.public_fits import fit_logistic, fit_ridge
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
-from dpadapt.reweighting._units import descent_units
+from dpadapt.reweighting.problem import descent_units
 
 from .ridge import quick_ridge
 from .trees import fit_class_trees, fit_trees

@@ -250,7 +250,7 @@ def affordable_step(noise: Callable[[float], float], allowed: float, longest: fl
 
     Examples
     --------
-    >>> affordable_step(lambda step: step**2, allowed=0.5, longest=1.0)
+    >>> round(affordable_step(lambda step: step**2, allowed=0.5, longest=1.0), 9)
     0.64
     """
     step = longest

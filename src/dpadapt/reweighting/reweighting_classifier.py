@@ -15,10 +15,14 @@ from dpadapt.learning.linear import LinearClassifier
 from dpadapt.learning.story import Fact, Story
 from dpadapt.privacy import Session
 
-from ._problems import ClassificationProblem, LinearModel
-from ._stories import reweighting_story
-from ._units import bounded_sample, standard_units
-from .known_noise_solver import KnownNoise, check_linear, check_network, public_classification
+from .known_noise import KnownNoise, check_linear, check_network, public_classification
+from .problem import (
+    ClassificationProblem,
+    LinearModel,
+    bounded_sample,
+    reweighting_story,
+    standard_units,
+)
 
 _PAPER = "dpadapt.papers.reweighting.classification_solvers"
 

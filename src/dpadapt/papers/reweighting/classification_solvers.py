@@ -11,9 +11,8 @@ from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Between, Count, Grid, Null, OneOf, Positive, Table
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
-from dpadapt.reweighting._problems import ClassificationProblem, LinearModel
-from dpadapt.reweighting.known_noise import KnownNoiseDescent
-from dpadapt.reweighting.known_noise_solver import public_classification
+from dpadapt.reweighting.known_noise import KnownNoiseDescent, public_classification
+from dpadapt.reweighting.problem import ClassificationProblem, LinearModel
 
 from ._adaptation import check_three
 from ._problems import classification_sample

@@ -30,7 +30,7 @@ from dpadapt.learning.shrinkage import james_stein
 from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import Prepared
 
-from .known_noise_course import PublicProblem
+from .plan import PublicProblem
 from .queries import BoundedMoment
 
 Array = npt.NDArray[np.float64]
