@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 from dpadapt import Agents, HybridTilt, Private, SubsampleTestReweigh
 from dpadapt.hybrid import BitTest, NotCertified, TightSchedule
-from dpadapt.privacy.local.agents import NotEnoughAgents
+from dpadapt.privacy.local.poll import NotEnoughAgents
 from reproduce.hybrid.real_tasks import TASKS, load_task
 
 DELTA, MANY = 1e-6, 20_000  # so many agents speak at epsilon 1 only

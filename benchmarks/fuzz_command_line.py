@@ -30,6 +30,7 @@ import numpy as np
 import pandas as pd
 
 import dpadapt.report
+from dpadapt import AutoRegressor, KernelRegressor, ReweightingRegressor
 from dpadapt.cli.estimators import known_estimators
 from dpadapt.evaluation import evaluate
 from dpadapt.privacy import Ledger, Private
@@ -285,10 +286,9 @@ def warm() -> None:
     """Import once what each forked process would import again."""
     table = people(np.random.default_rng(0), 50, 5.0, False)
     features, labels = table[["age", "x"]].to_numpy(dtype=float), table["wage"].to_numpy()
-    for name, kind in known_estimators().items():
-        if name in ("AutoRegressor", "ReweightingRegressor", "KernelRegressor"):
-            model = kind(epsilon=1.0, delta=1e-6)
-            model.fit(features, labels, private=Private(features, labels))
+    for kind in (AutoRegressor, ReweightingRegressor, KernelRegressor):
+        model = kind(epsilon=1.0, delta=1e-6)
+        model.fit(features, labels, private=Private(features, labels))
     evaluate(model, Private(features, labels), epsilon=1.0, delta=1e-6, label_range=(0, 20))
 
 
