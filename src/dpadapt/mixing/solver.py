@@ -55,8 +55,9 @@ class Steps(Strategy):
 class StableSteps(Strategy):
     """So many that none is too long for the horizon that a budget and the rows may allow.
 
-    The horizon is at most n mu / clip (:func:`~.known_noise.plan_horizon`). Where the number of rows is
-    a secret (add-remove) it is a quarter of ``most``, and the horizon is cut to what these reach.
+    The horizon is at most n mu / clip (:func:`~.known_noise.plan_horizon`). Where the number of
+    rows is a secret (add-remove) it is a quarter of ``most``, and the horizon is cut to what these
+    reach.
 
     Parameters
     ----------
