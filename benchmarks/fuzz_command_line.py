@@ -30,7 +30,7 @@ import numpy as np
 import pandas as pd
 
 import dpadapt.report
-from dpadapt.cli.settings import known_estimators
+from dpadapt.cli.estimators import known_estimators
 from dpadapt.evaluation import evaluate
 from dpadapt.privacy import Ledger, Private
 from dpadapt.privacy.ledger.ledger import Account

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from dpadapt.cli import app
-from dpadapt.cli.agent import agent, answer_one, read_row
+from dpadapt.cli.agent import agent_command, answer_one, read_row
 from dpadapt.hybrid.protocol import read_reply
 from dpadapt.hybrid.questions import Below, Mistake
 from dpadapt.hybrid.rules import LinearRule
@@ -20,7 +20,7 @@ SECRET = "271828.18"
 LINE = Below([1], [2.0]).request(0, agent=5, epsilon=1.0)
 
 device = typer.Typer(pretty_exceptions_enable=False)
-device.command()(agent)
+device.command()(agent_command)
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def row(tmp_path):
 
 
 def test_it_is_a_command_of_dpadapt():
-    assert "agent" in {each.name or each.callback.__name__ for each in app.registered_commands}
+    assert "agent" in typer.main.get_command(app).commands
 
 
 def test_help_has_an_example():

@@ -311,7 +311,7 @@ def test_unforeseen_errors_tell_only_their_type(here, monkeypatch):
     def broken(*args):
         raise RuntimeError(SENTINEL)
 
-    monkeypatch.setattr("dpadapt.cli.public_table.read_public", broken)
+    monkeypatch.setattr("dpadapt.cli.public_table.read_labelled", broken)
     text = fit(code=70)
     assert "RuntimeError" in text
     assert SENTINEL not in text

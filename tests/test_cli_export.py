@@ -11,8 +11,8 @@ import pytest
 from command import run
 from dpadapt import AdaptationPipeline, AutoRegressor, Private, save_model
 from dpadapt.baselines import PublicOnlyRegressor
-from dpadapt.cli.onnx_file import onnx_bytes
-from dpadapt.cli.plain_models import plain_model
+from dpadapt.cli.onnx_files import onnx_bytes
+from dpadapt.cli.programs import plain_model
 from dpadapt.features import table_features
 from dpadapt.kernels import KernelRegressor
 from dpadapt.mixing import AdaMixClassifier

@@ -20,7 +20,7 @@ from dpadapt.auto.curves import Leaves
 from dpadapt.auto.experts import Waves
 from dpadapt.cli import auto_programs, scorer, tables
 from dpadapt.cli.auto_programs import auto_program
-from dpadapt.cli.program_onnx import program_onnx
+from dpadapt.cli.onnx_files import program_onnx
 from dpadapt.cli.programs import scorer_text
 from dpadapt.features import cells, dates, table_features
 from dpadapt.reweighting import ReweightingRegressor

@@ -10,11 +10,10 @@ import pytest
 from typer import BadParameter
 
 from command import run
-from dpadapt.cli.both_files import header_form
 from dpadapt.cli.formats import Form, given_form, guess_form
-from dpadapt.cli.paid import charge_told, shown_in_report
-from dpadapt.cli.tables import TableError, open_private
-from dpadapt.cli.task import error_bounds
+from dpadapt.cli.outputs import charge_told, shown_in_report
+from dpadapt.cli.public_table import error_bounds
+from dpadapt.cli.tables import TableError, header_form, open_private
 from dpadapt.evaluation import Evaluation
 from dpadapt.modelfolder import load_model
 from dpadapt.privacy import Ledger, PrivacyError

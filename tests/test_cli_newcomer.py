@@ -14,12 +14,10 @@ import pytest
 from command import run
 from dpadapt import AutoClassifier, AutoRegressor, Private
 from dpadapt.cli import attack, audit
-from dpadapt.cli.both_files import both_forms
-from dpadapt.cli.columns import Asked, choose_columns
 from dpadapt.cli.formats import Form, other_encoding, private_header
 from dpadapt.cli.options import estimator_names
-from dpadapt.cli.public_table import read_public_table
-from dpadapt.cli.task import Task
+from dpadapt.cli.public_table import ColumnChoice, Task, choose_columns, read_public_table
+from dpadapt.cli.tables import both_forms
 from dpadapt.features import column_roles
 from dpadapt.features.people import named_like_a_code
 from dpadapt.learning.cautions import CautionWarning, budget_cautions, size_cautions
@@ -93,14 +91,17 @@ def test_measurements_and_levels_are_no_people():
 
 def test_what_is_left_out_is_told_with_what_to_do(capsys):
     table = people(60).drop(columns="y")
-    assert "who" not in choose_columns(table, Asked(), "y").names
+    assert "who" not in choose_columns(table, ColumnChoice(), "y").names
     text = " ".join(capsys.readouterr().out.split())
     assert "left out who (looks like an id of people with several rows: 60 different" in text
     assert "`dpadapt fit --unit who --max-rows 5` protects all rows of a person" in text
     assert "give --keep who" in text
-    assert "who" in choose_columns(table, Asked(keep=["who"]), "y").names
-    assert choose_columns(table, Asked(columns=["who", "born"]), "y").names == ("who", "born")
-    assert "who" not in choose_columns(table, Asked(unit="who"), "y").names
+    assert "who" in choose_columns(table, ColumnChoice(keep=["who"]), "y").names
+    assert choose_columns(table, ColumnChoice(columns=["who", "born"]), "y").names == (
+        "who",
+        "born",
+    )
+    assert "who" not in choose_columns(table, ColumnChoice(unit="who"), "y").names
     assert "note" not in capsys.readouterr().out.split("says whose row it is")[-1]
 
 
@@ -206,12 +207,12 @@ def test_audit_and_preview_read_what_fit_reads(here, command, monkeypatch):
 def test_an_attack_sees_named_dates_and_groups():
     table = people(60).assign(day=20200101).rename(columns={"größe": "size"})
     table.loc[::2, "day"] = 20210315
-    asked = Asked(date=["day"], groups="bracket", drop=["who", "wage"])
+    asked = ColumnChoice(date=["day"], groups="bracket", drop=["who", "wage"])
     chosen = choose_columns(table.drop(columns="y"), asked, "y")
     assert chosen.dates == ("day",)
     model = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"])
     rows, y = table[list(chosen.names)], table["y"].to_numpy()
-    target = attack.Target(model, rows, y, dates=chosen.dates, groups=chosen.groups)
+    target = attack.AttackedFit(model, rows, y, dates=chosen.dates, groups=chosen.groups)
     fitted = target.fit()(target.played)
     assert fitted.steps[0][0] == "features"
     assert fitted.guarantee_.epsilon == pytest.approx(1.0)
@@ -307,4 +308,6 @@ def test_too_few_rows_are_told():
 def test_public_rows_without_any_label(here):
     people(60).assign(y=None).to_csv("public.csv", index=False)
     with pytest.raises(ValueError, match="has no labels in column 'y'"):
-        read_public_table(Path("public.csv"), "y", form=Form(), task=Task.auto, asked=Asked())
+        read_public_table(
+            Path("public.csv"), "y", form=Form(), task=Task.auto, asked=ColumnChoice()
+        )

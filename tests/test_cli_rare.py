@@ -10,8 +10,8 @@ import pytest
 
 from command import run
 from dpadapt import load_model
-from dpadapt.cli.class_options import class_numbers
 from dpadapt.cli.evaluate import _IN_PYTHON
+from dpadapt.cli.options import numbers_by_class
 from dpadapt.evaluation import private_error
 
 BUDGET = ("--epsilon", 1, "--delta", "1e-6", "--noise", "seeded", "--random-state", 1)
@@ -136,7 +136,7 @@ def test_an_estimator_without_weights_says_what_to_do(files, tmp_path):
 
 def test_names_of_classes_may_have_signs_in_them():
     names = ["a,b", "c=d", "e"]
-    assert class_numbers("--threshold", ["a,b=0.2", "c=d=0.3,e=0.4"], names) == {
+    assert numbers_by_class("--threshold", ["a,b=0.2", "c=d=0.3,e=0.4"], names) == {
         "a,b": 0.2,
         "c=d": 0.3,
         "e": 0.4,

@@ -8,8 +8,7 @@ import io
 import numpy as np
 import pytest
 
-from dpadapt.cli.formats import Form
-from dpadapt.cli.lines import split, whole_rows
+from dpadapt.cli.formats import Form, split, whole_rows
 from dpadapt.cli.tables import open_private, widths
 
 LETTERS = ["a", "B", " ", ",", ";", '"', '""', "\n", "\r", "\r\n", "\0", "\u2028", "\\", "1", ""]

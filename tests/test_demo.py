@@ -8,14 +8,18 @@ import pytest
 from typer.testing import CliRunner
 
 from dpadapt.cli import app
-from dpadapt.cli.demo_experiment import COLUMNS, both_settings, public_people, summarise, verdict
-from dpadapt.cli.demo_methods import (
+from dpadapt.cli.demo_experiment import (
+    COLUMNS,
     EPSILONS,
     PUBLIC_LINEAR,
     PUBLIC_TREES,
     REFERENCE,
     UNLABELLED,
+    both_settings,
     method_name,
+    public_people,
+    summarise,
+    verdict,
 )
 from dpadapt.datasets import load_wages
 

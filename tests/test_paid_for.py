@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.signals_table import FIT, HOLD_OUT, SIGNALS, found, tables
 from command import run
-from dpadapt.cli.stopping import Stopped, heard, not_before
+from dpadapt.cli.screens import Stopped, heard, not_before
 from dpadapt.modelfolder import load_model
 from dpadapt.modelfolder.sealing import seal, sealed_facts
 from dpadapt.privacy import Ledger
@@ -275,7 +275,7 @@ def full(*given, **named):
 def test_an_evaluation_that_was_paid_for_is_kept_somewhere(here, monkeypatch):
     Path("elsewhere").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(here / "elsewhere"))
-    monkeypatch.setattr("dpadapt.cli.paid.write_whole", full)
+    monkeypatch.setattr("dpadapt.cli.outputs.write_whole", full)
     text = fit("--holdout", 0.25, code=4)
     assert "On 30 private rows" in text
     (kept,) = Path("elsewhere").glob("*/model.evaluation.json")

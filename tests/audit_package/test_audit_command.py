@@ -15,7 +15,7 @@ from dpadapt import AutoClassifier
 from dpadapt.audit import AuditResult, draw_audit
 from dpadapt.audit.settings import settings_digest
 from dpadapt.cli import app
-from dpadapt.cli.attack import Target, _pairs
+from dpadapt.cli.attack import AttackedFit, _pairs
 from dpadapt.discrepancy import DiscrepancyRegressor, Moments
 from dpadapt.mixing import NoisyGDClassifier
 from dpadapt.modelfolder import save_model
@@ -99,7 +99,7 @@ def test_the_fit_of_a_saved_model_is_attacked(table):
 def test_labels_are_changed_with_the_rows(table):
     rows = pd.read_csv(table / "public.csv")
     estimator = ReweightingRegressor(epsilon=1.0, delta=1e-6)
-    target = Target(estimator, rows[["age", "hours"]], rows["wage"].to_numpy())
+    target = AttackedFit(estimator, rows[["age", "hours"]], rows["wage"].to_numpy())
     pairs = list(_pairs(target, np.random.default_rng(0), None))
     assert len(target.played) == 30
     assert any(
@@ -127,7 +127,7 @@ def test_neighbours_differ_in_all_rows_of_one_person(visits):
     rows = pd.read_csv(visits / "public.csv")
     estimator = ReweightingRegressor(epsilon=1.0, delta=1e-6)
     facts = (estimator, rows[["age", "hours"]], rows["wage"].to_numpy())
-    target = Target(*facts, people=rows["who"].to_numpy(), max_rows=3)
+    target = AttackedFit(*facts, people=rows["who"].to_numpy(), max_rows=3)
     pairs = list(_pairs(target, np.random.default_rng(0), None))
     assert set(target.played["person"]) == set(range(1, 30, 2))
     sizes = set()
@@ -148,7 +148,7 @@ def test_neighbours_differ_in_all_rows_of_one_person(visits):
 def test_under_add_remove_the_neighbour_lacks_the_row(table):
     rows = pd.read_csv(table / "public.csv")
     estimator = NoisyGDClassifier(epsilon=1.0, delta=1e-6, relation="add-remove")
-    target = Target(estimator, rows[["age", "hours"]], np.asarray(rows["wage"] > 0))
+    target = AttackedFit(estimator, rows[["age", "hours"]], np.asarray(rows["wage"] > 0))
     assert target.relation == "add-remove"
     for one, other in _pairs(target, np.random.default_rng(0), np.array([False, True])):
         assert len(other) == len(one) - 1
@@ -342,4 +342,4 @@ def test_warnings_of_public_experts_are_not_shown(monkeypatch):
     rows = pd.DataFrame({"x": np.arange(40.0)})
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Target(AutoClassifier(epsilon=1.0, delta=1e-6), rows, np.arange(40) % 2).fit()
+        AttackedFit(AutoClassifier(epsilon=1.0, delta=1e-6), rows, np.arange(40) % 2).fit()

@@ -1,34 +1,29 @@
 """The command line: one file a command, and quick to say --help.
 
-Heavy imports (pandas, scikit-learn, SQLAlchemy) wait inside the commands; a test looks.
+The file of a command is imported when the command is asked for. Heavy imports (pandas,
+scikit-learn, SQLAlchemy) wait inside the commands; a test looks.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from .. import __version__
-from . import (
-    agent,
-    audit,
-    check,
-    demo,
-    evaluate,
-    export,
-    fit,
-    ledger,
-    predict,
-    preview,
-    report,
-)
 
 __all__ = ["app"]
 
+_COMMANDS = (
+    *("demo", "check", "preview", "fit", "predict", "evaluate", "export", "report", "audit"),
+    *("agent", "ledger"),
+)
 _WIDTH = 76  # of a line of an example: a terminal of 80 columns has margins
 
 
@@ -87,8 +82,52 @@ def _example(part: str) -> str:
     return "\n".join(lines)
 
 
-def _app(text: str, *, completion: bool = False) -> _App:
+class _Commands(Mapping[str, Any]):
+    """Commands by name, in the order of --help; the file of one is imported when it is taken."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in _COMMANDS:
+            raise KeyError(name)
+        if name not in self._made:
+            self._made[name] = _command(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
+
+class _Group(TyperGroup):
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands()  # type: ignore[assignment]
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.commands)
+
+
+def _command(name: str) -> Any:
+    """What stands in the file of a command, made ready to parse what it is given."""
+    module = import_module(f".{name}", __name__)
+    if name == "ledger":
+        app, commands = _app(_LEDGER), module.COMMANDS
+    else:
+        app, commands = _app(""), {name: getattr(module, f"{name}_command")}
+    for each, run in commands.items():
+        app.command(each, help=_help_text(str(run.__doc__)))(run)
+    made = typer.main.get_command(app)
+    made.name = name
+    return made
+
+
+def _app(text: str, *, cls: type[TyperGroup] = TyperGroup, completion: bool = False) -> _App:
     return _App(
+        cls=cls,
         help=_help_text(text),
         no_args_is_help=True,
         add_completion=completion,
@@ -98,6 +137,12 @@ def _app(text: str, *, completion: bool = False) -> _App:
     )
 
 
+_LEDGER = (
+    "Keep the privacy budget of data sets, across fits, people and machines.\n\n"
+    "[bold]Examples[/]\n\n"
+    "  dpadapt ledger create --ledger budget.db --dataset patients --epsilon 3 --delta 1e-6\n\n"
+    "  dpadapt ledger show --ledger budget.db"
+)
 app = _app(
     "Learn a predictor for a private domain with the help of public data, with a "
     "differential-privacy guarantee that is computed from what really ran.\n\n"
@@ -112,13 +157,8 @@ app = _app(
     "  0 done, 1 input refused, 2 wrong usage, 3 budget would be passed\n\n"
     "  4 ledger or disk cannot be read or written, 5 out of memory\n\n"
     "  70 a fault of dpadapt, 128 + n ended by signal n",
+    cls=_Group,
     completion=True,
-)
-_ledger_app = _app(
-    "Keep the privacy budget of data sets, across fits, people and machines.\n\n"
-    "[bold]Examples[/]\n\n"
-    "  dpadapt ledger create --ledger budget.db --dataset patients --epsilon 3 --delta 1e-6\n\n"
-    "  dpadapt ledger show --ledger budget.db"
 )
 
 
@@ -135,21 +175,3 @@ def main(
     ] = False,
 ) -> None:
     """Do nothing by itself; the text of --help is the application's."""
-
-
-for _command in (
-    demo.demo,
-    check.check,
-    preview.preview,
-    fit.fit,
-    predict.predict,
-    evaluate.evaluate,
-    export.export,
-    report.report,
-    audit.audit,
-    agent.agent,
-):
-    app.command(help=_help_text(str(_command.__doc__)))(_command)
-for _command in ledger.COMMANDS:
-    _ledger_app.command(help=_help_text(str(_command.__doc__)))(_command)
-app.add_typer(_ledger_app, name="ledger")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
-from .lines import split, whole_rows
+from .formats import split, whole_rows
 from .screens import plain_errors
 from .tables import TableError, require_file
 
@@ -17,7 +17,7 @@ _MOST_DIGITS = 400  # of a whole number; a longer one is beyond any float
 
 
 @plain_errors()
-def agent(
+def agent_command(
     row: Annotated[
         Path,
         typer.Option(

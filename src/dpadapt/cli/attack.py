@@ -22,7 +22,7 @@ from dpadapt.privacy import Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 from . import screens
-from .model import is_auto, table_model
+from .estimators import is_auto, table_model
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ _SURE = 1.96 + 0.84  # standard errors: 95 % confidence, reached four times of f
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class AttackedFit:
     """A fit to attack, and public rows for both of its sides.
 
     Parameters
@@ -147,7 +147,7 @@ def runs_that_see_half(epsilon: float, delta: float) -> int:
 
 
 def run_attack(
-    target: Target, *, runs: int, seed: int, told: Callable[[float], None] | None = None
+    target: AttackedFit, *, runs: int, seed: int, told: Callable[[float], None] | None = None
 ) -> AuditResult:
     """Replay a fit on neighbours, and tell the worst pair apart.
 
@@ -204,7 +204,7 @@ def _free(name: str, rows: pd.DataFrame) -> str:
     return name
 
 
-def _pairs(target: Target, rng: np.random.Generator, classes: Any) -> Iterator[Pair]:
+def _pairs(target: AttackedFit, rng: np.random.Generator, classes: Any) -> Iterator[Pair]:
     """Neighbours: one row far out in one direction or in another, and cells of every kind.
 
     The label goes with them: another class, or a number far out on either side. Where people are

@@ -9,19 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .both_files import public_form
-from .columns import Asked
 from .formats import Form, given_form
 from .options import (
-    Columns,
     Dates,
     Decimal,
     Dropped,
     Encoding,
     EstimatorName,
     Groups,
-    Ids,
+    IdColumns,
     Kept,
+    OnlyColumns,
     Separator,
     Settings,
     TaskOption,
@@ -30,15 +28,14 @@ from .options import (
     takes,
 )
 from .outputs import refuse_out, write_figure
-from .public_table import read_public_table
+from .public_table import ColumnChoice, Task, labels_and_task, read_public_table
 from .screens import plain_errors, say, say_note
-from .tables import TableError, read_public, require_file
-from .task import Task, labels_of
+from .tables import TableError, public_form, read_labelled, require_file
 
 if TYPE_CHECKING:
     from dpadapt.audit.result import AuditResult
 
-    from .attack import Target
+    from .attack import AttackedFit
 
 _LEAST_ROWS, _LEAST_PEOPLE = 20, 4
 
@@ -56,10 +53,10 @@ class Order:
     task: TaskOption = Task.auto
     estimator: EstimatorName = None
     set: Settings = None
-    columns: Columns = None
+    columns: OnlyColumns = None
     keep: Kept = None
     drop: Dropped = None
-    id: Ids = None
+    id: IdColumns = None
     date: Dates = None
     groups: Groups = None
     unit: Annotated[
@@ -93,7 +90,7 @@ class Order:
 
 @plain_errors()
 @takes(Order)
-def audit(order: Order) -> None:
+def audit_command(order: Order) -> None:
     """Attack a fit, on public rows that play the private ones.
 
     It is the fit that dpadapt fit would run, or that of a saved model. No private row is read and
@@ -163,7 +160,7 @@ ReweightingRegressor
 def _check_budget_and_settings(order: Order) -> None:
     from dpadapt import _validate
 
-    from .settings import check_settings
+    from .estimators import check_settings
 
     _validate.epsilon(order.epsilon, most=_validate.MOST_EPSILON)
     _validate.delta(order.delta)
@@ -171,7 +168,7 @@ def _check_budget_and_settings(order: Order) -> None:
     check_settings(order.estimator, order.set or (), task=order.task, **budget)
 
 
-def _say_runs(target: Target, runs: int) -> None:
+def _say_runs(target: AttackedFit, runs: int) -> None:
     """Say how many fits it will be, and what so few runs can show."""
     from .attack import MOST_REPLAYS, runs_that_see_half
 
@@ -204,16 +201,15 @@ def _duration(seconds: float) -> str:
     return f"about {seconds / 3600:.1f} hours"
 
 
-def _target(order: Order, public: Path, label: str, form: Form) -> Target:
+def _target(order: Order, public: Path, label: str, form: Form) -> AttackedFit:
     """Rows and the estimator to attack; whatever is wrong with them is told now."""
-    from .attack import Target
-    from .model import is_auto
-    from .settings import estimator_class, make_estimator
+    from .attack import AttackedFit
+    from .estimators import estimator_class, is_auto, make_estimator
 
     if order.model is not None:
         return _target_of_model(order, public, label, form)
     named = (order.columns, order.keep, order.drop, order.id, order.date, order.groups)
-    asked = Asked(*named, order.unit)
+    asked = ColumnChoice(*named, order.unit)
     table = read_public_table(public, label, form=form, task=order.task, asked=asked)
     _require_rows(public, len(table.features))
     kind = estimator_class(order.estimator, table.task)
@@ -221,7 +217,7 @@ def _target(order: Order, public: Path, label: str, form: Form) -> Target:
     estimator = make_estimator(kind, order.set or (), **budget)
     if table.groups is not None and not is_auto(estimator):
         raise typer.BadParameter("--groups is for AutoRegressor and AutoClassifier.")
-    target = Target(
+    target = AttackedFit(
         estimator, table.features, table.labels, order.degree, table.dates, table.groups
     )
     if order.max_rows is None:
@@ -229,7 +225,9 @@ def _target(order: Order, public: Path, label: str, form: Form) -> Target:
     return _of_people(target, public, table.unit, order.unit, order.max_rows)
 
 
-def _of_people(target: Target, public: Path, whose: Any, unit: str | None, max_rows: int) -> Target:
+def _of_people(
+    target: AttackedFit, public: Path, whose: Any, unit: str | None, max_rows: int
+) -> AttackedFit:
     """The same with people in the place of rows: as public rows say, or made up."""
     import numpy as np
     import pandas as pd
@@ -250,26 +248,26 @@ def _of_people(target: Target, public: Path, whose: Any, unit: str | None, max_r
     return replace(target, people=people, max_rows=max_rows)
 
 
-def _target_of_model(order: Order, public: Path, label: str, form: Form) -> Target:
+def _target_of_model(order: Order, public: Path, label: str, form: Form) -> AttackedFit:
     """Rows and estimator of a fit like that of a saved model."""
     from sklearn.base import is_classifier
 
     from dpadapt.modelfolder import load_model
     from dpadapt.modelfolder.record import read_record
 
-    from .attack import Target
+    from .attack import AttackedFit
 
     assert order.model is not None
-    features, given = read_public(public, label, form)
+    features, given = read_labelled(public, label, form)
     features, given = features[given.notna()], given[given.notna()]
     _require_rows(public, len(features))
     model = load_model(str(order.model), trusted=order.trust or ())
     estimator, names = _saved(model)
     wanted = Task.classification if is_classifier(estimator) else Task.regression
-    labels, _ = labels_of(given, wanted)
+    labels, _ = labels_and_task(given, wanted)
     if lacks := [each for each in names if each not in features.columns]:
         raise TableError(f"{public} lacks the column {lacks[0]!r} that the model has.")
-    target = Target(estimator, features[names], labels, order.degree)
+    target = AttackedFit(estimator, features[names], labels, order.degree)
     if model.guarantee_.relation != "replace-unit":
         if order.unit is not None:
             raise typer.BadParameter(

@@ -30,8 +30,7 @@ from dpadapt.auto.regression_step import Correction
 from dpadapt.auto.trees import Trees
 from dpadapt.privacy import shrink_factors
 
-from .plain_models import PlainModel, told_features
-from .programs import Program
+from .programs import PlainModel, Program, told_features
 from .scorer import answers
 from .tables import TableError
 

@@ -9,21 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .both_files import header_form, public_form
 from .formats import Form, given_form, other_encoding
 from .options import Decimal, Encoding, PrivateEncoding, Separator, takes
+from .public_table import Task, labels_and_task
 from .screens import plain_errors, say, say_note
 from .tables import (
     TableError,
     check_label,
+    header_form,
     is_csv,
     no_header,
+    public_form,
     read_table,
     require_file,
     text_lines,
     widths,
 )
-from .task import Task, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Job:
+class CheckOptions:
     """What was asked for on the command line."""
 
     public: Annotated[Path, typer.Option(help="Public rows: CSV or Parquet.")]
@@ -50,8 +51,8 @@ class Job:
 
 
 @plain_errors()
-@takes(Job)
-def check(job: Job) -> None:
+@takes(CheckOptions)
+def check_command(job: CheckOptions) -> None:
     """Look at both files before a fit, for the owner of the private one. Free, and not private.
 
     It shows private cells as they are, on this screen only: nothing is written, nothing is charged,
@@ -96,7 +97,7 @@ def _style(finding: Any) -> str:
     return "red" if finding.serious else ""
 
 
-def _read(job: Job) -> tuple[Any, Any, list[Any]]:
+def _read(job: CheckOptions) -> tuple[Any, Any, list[Any]]:
     """Read both files as texts, the public one also by its types; and what is odd about a file."""
     from dpadapt.features import column_roles
 
@@ -111,7 +112,7 @@ def _read(job: Job) -> tuple[Any, Any, list[Any]]:
     features = public.drop(columns=[] if job.label is None else job.label)
     classes = False
     if job.label is not None:
-        _, task = labels_of(public[job.label].dropna(), Task.auto)
+        _, task = labels_and_task(public[job.label].dropna(), Task.auto)
         classes = task is Task.classification
     own = header_form(job.private, list(public.columns), form)
     if "encoding" in said:
@@ -156,7 +157,7 @@ def _read(job: Job) -> tuple[Any, Any, list[Any]]:
 
 def _of_file(path: Path, form: Form) -> Iterator[Any]:
     """What is odd about the private file itself: its letters, and lines of another length."""
-    from .preflight import Finding
+    from .preflight import Remark
 
     if path.is_dir() or not is_csv(path):
         return
@@ -165,7 +166,7 @@ def _of_file(path: Path, form: Form) -> Iterator[Any]:
             f"the private file is not {form.encoding} but looks like {other}: letters beyond ASCII "
             f"are read wrongly. Give --private-encoding {other}."
         )
-        yield Finding(True, "encoding", text)
+        yield Remark(True, "encoding", text)
     wide, names = 0, 0
     for number, width in enumerate(widths(path, form)):
         names = width if number == 0 else names
@@ -175,7 +176,7 @@ def _of_file(path: Path, form: Form) -> Iterator[Any]:
             f"{wide:,} private rows have more cells than the first line has names; what is too "
             "much is left out. Is a separator or a decimal comma inside a cell?"
         )
-        yield Finding(True, "lines", text)
+        yield Remark(True, "lines", text)
 
 
 def _texts(path: Path, form: Form) -> pd.DataFrame:

@@ -21,7 +21,7 @@ _ROWS, _GAP = 7000, 0.3  # of the private people, and what no privacy would gain
 
 
 @plain_errors()
-def demo(
+def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for report, table and picture.")] = Path("demo"),
     runs: Annotated[int, typer.Option(min=1, max=100, help="Random splits a setting.")] = 2,
 ) -> None:
@@ -40,7 +40,7 @@ def show_demo(out: Path, runs: int) -> None:
     from dpadapt.report._figures import errors_figure
 
     from . import demo_experiment as experiment
-    from .demo_methods import DELTA, REFERENCE
+    from .demo_experiment import DELTA, REFERENCE
 
     out.mkdir(parents=True, exist_ok=True)
     both = experiment.both_settings()
@@ -83,7 +83,10 @@ def show_demo(out: Path, runs: int) -> None:
     write_frame(results, out / "results.csv")
     write_figure(errors_figure(results, REFERENCE), out / "demo.png", _DPI)
     write_figure(_preview(publics[0]).draw(), out / "preview.png", _DPI)
-    say("wrote", f"{out}: report.html (open it in a browser), results.csv, demo.png, preview.png")
+    say(
+        "wrote",
+        f"{out}: report.html (open it in a browser), results.csv, demo.png, preview.png",
+    )
     say(
         "next",
         "with your own two tables: dpadapt check (is the data fit), dpadapt preview (which "
@@ -95,7 +98,7 @@ def _preview(public: Any) -> Preview:
     """Rehearse the same model on its public people, and say what that would have told."""
     from dpadapt.preview import preview
 
-    from .demo_methods import DELTA, EPSILONS
+    from .demo_experiment import DELTA, EPSILONS
 
     with screens.console(stderr=True).status("the preview, which reads public people alone"):
         view = preview(public.X, public.y, rows=_ROWS, epsilons=EPSILONS, delta=DELTA, gap=_GAP)

@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .both_files import both_forms, private_form
-from .class_options import Threshold, class_numbers, require_probabilities
 from .formats import Form, given_form
 from .options import (
     Decimal,
     Encoding,
     NoiseKind,
     Separator,
+    Threshold,
+    numbers_by_class,
     require_ledger_with_dataset,
+    require_probabilities,
     require_unit_with_rows,
     takes,
 )
-from .outputs import refuse_out
-from .paid import charge_told, kept_when_stopped, say_left, write_paid
+from .outputs import charge_told, kept_when_stopped, refuse_out, say_left, write_paid
 from .screens import console, plain_errors, say, say_note, told_if_it_can_be
-from .tables import TableError, open_private, read_table
+from .tables import TableError, both_forms, open_private, private_form, read_table
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,7 +40,7 @@ _NAME = 20  # columns of a screen for the name of a measure, at least; longer on
 
 
 @dataclass(frozen=True)
-class Job:
+class EvaluateOptions:
     """What was asked for on the command line."""
 
     model: Annotated[Path, typer.Option("--model", help="Model folder, written by fit.")]
@@ -116,8 +116,8 @@ class Job:
 
 
 @plain_errors()
-@takes(Job)
-def evaluate(job: Job) -> None:
+@takes(EvaluateOptions)
+def evaluate_command(job: EvaluateOptions) -> None:
     """Measure a model on private rows that it was not trained on, beside the public-only model.
 
     Before anything is spent, the screen says which difference between the two can be seen with so
@@ -154,7 +154,7 @@ def evaluate(job: Job) -> None:
         _keep(job, _found(job, account), account)
 
 
-def _keep(job: Job, found: Evaluation, account: Account | None) -> None:
+def _keep(job: EvaluateOptions, found: Evaluation, account: Account | None) -> None:
     """Write an evaluation that was paid for, and show it, whichever fails."""
     charged = "" if job.ledger is None else " The ledger was charged, which stands."
     try:
@@ -171,7 +171,7 @@ def _keep(job: Job, found: Evaluation, account: Account | None) -> None:
                 say("wrote", str(job.out))
 
 
-def _found(job: Job, account: Account | None) -> Evaluation:
+def _found(job: EvaluateOptions, account: Account | None) -> Evaluation:
     from dpadapt.evaluation import evaluate as measure
 
     given, options, digest = _asked(job)
@@ -191,7 +191,7 @@ def _found(job: Job, account: Account | None) -> Evaluation:
     return replace(found, model=digest, held_out=job.holdout)
 
 
-def _asked(job: Job) -> tuple[tuple[Any, Private], dict[str, Any], str]:
+def _asked(job: EvaluateOptions) -> tuple[tuple[Any, Private], dict[str, Any], str]:
     """Model and private rows, how they are measured, and the digest of the model."""
     from dpadapt.modelfolder import load_model
     from dpadapt.modelfolder.record import read_record
@@ -203,7 +203,7 @@ def _asked(job: Job) -> tuple[tuple[Any, Private], dict[str, Any], str]:
     form, schema, bounds = _reading(job, model, record)
     if job.threshold:
         require_probabilities("--threshold", model)
-        bounds["threshold"] = class_numbers("--threshold", job.threshold, model.classes_)
+        bounds["threshold"] = numbers_by_class("--threshold", job.threshold, model.classes_)
     options = {
         "epsilon": job.epsilon,
         "delta": job.delta,
@@ -216,7 +216,7 @@ def _asked(job: Job) -> tuple[tuple[Any, Private], dict[str, Any], str]:
     return (model, _private(job, model, form)), options, digest
 
 
-def _foresee(job: Job, given: tuple[Any, Private], options: dict[str, Any]) -> None:
+def _foresee(job: EvaluateOptions, given: tuple[Any, Private], options: dict[str, Any]) -> None:
     """Say which differences can be seen, before anything is spent."""
     from dpadapt.evaluation import outlook
 
@@ -226,7 +226,7 @@ def _foresee(job: Job, given: tuple[Any, Private], options: dict[str, Any]) -> N
         say("" if number else "before", sentence)
 
 
-def _held_out(private: Private, job: Job, model: Any, account: Account) -> Private:
+def _held_out(private: Private, job: EvaluateOptions, model: Any, account: Account) -> Private:
     """Those whom the fit of a model has held out, if it has paid to measure them.
 
     Another fit may have released the same of people of whom none were held out: the model folder
@@ -250,7 +250,7 @@ def _held_out(private: Private, job: Job, model: Any, account: Account) -> Priva
     )
 
 
-def _reading(job: Job, model: Any, record: Record) -> tuple[Form, Any, dict[str, Any]]:
+def _reading(job: EvaluateOptions, model: Any, record: Record) -> tuple[Form, Any, dict[str, Any]]:
     """How cells of the private file are written, what they are, and what public rows say.
 
     By the public file if it is given, by what the model folder remembers of fit's files otherwise.
@@ -271,24 +271,24 @@ def _reading(job: Job, model: Any, record: Record) -> tuple[Form, Any, dict[str,
 
 
 def _of_public(
-    job: Job, model: Any, table: Any, names: list[str], record: Record
+    job: EvaluateOptions, model: Any, table: Any, names: list[str], record: Record
 ) -> dict[str, Any]:
     """Bounds on labels, and public rows with labels, as far as a public file has them."""
     from sklearn.base import is_classifier
 
-    from .task import Task, error_bounds, labels_of
+    from .public_table import Task, error_bounds, labels_and_task
 
     if job.label not in table.columns:
         return _bounds(job, record.bounds)
     kept = table[table[job.label].notna()]
     task = Task.classification if is_classifier(model) else Task.regression
-    labels, known = labels_of(kept[job.label], task)[0], record.bounds
+    labels, known = labels_and_task(kept[job.label], task)[0], record.bounds
     if not known and task is Task.regression:
         known = error_bounds(labels)
     return {**_bounds(job, known), "public": (kept[names], labels)}
 
 
-def _remembered(job: Job, record: Record) -> dict[str, Any]:
+def _remembered(job: EvaluateOptions, record: Record) -> dict[str, Any]:
     """Bounds on labels, and what fit's public rows have said, if it is about the same models."""
     from dpadapt.evaluation import OnPublic
 
@@ -303,7 +303,7 @@ def _remembered(job: Job, record: Record) -> dict[str, Any]:
         ) from None
 
 
-def _bounds(job: Job, known: dict[str, Any]) -> dict[str, Any]:
+def _bounds(job: EvaluateOptions, known: dict[str, Any]) -> dict[str, Any]:
     """Bounds on labels as the command line says; where it is silent, from public labels."""
     if job.label_range is not None:
         known = {"label_range": job.label_range}
@@ -312,7 +312,7 @@ def _bounds(job: Job, known: dict[str, Any]) -> dict[str, Any]:
     return known
 
 
-def _private(job: Job, model: Any, form: Form) -> Private:
+def _private(job: EvaluateOptions, model: Any, form: Form) -> Private:
     """Open the private file; refuse one that lacks a column."""
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     private = open_private(job.private, job.label, form=form, unit=job.unit, max_rows=job.max_rows)

@@ -17,7 +17,7 @@ _ENDINGS = (".json", ".onnx", ".py")
 
 
 @plain_errors()
-def export(
+def export_command(
     model: ModelPath,
     out: Annotated[Path, typer.Option(help="File to write: .py, .onnx or .json.")],
     trust: Trusted = None,
@@ -43,7 +43,7 @@ def export(
     refuse_out(out, model=model)
     from dpadapt.modelfolder import ModelFolderError, load_model
 
-    from .model import is_auto
+    from .estimators import is_auto
 
     fitted = load_model(model, trusted=trust or ())
     auto = is_auto(getattr(fitted, "estimator_", fitted))
@@ -73,7 +73,7 @@ def export(
 def _auto(fitted: Any, out: Path) -> tuple[str | bytes, str]:
     """Content of a file for a model that chose by itself, and what it holds."""
     from .auto_programs import auto_program
-    from .program_onnx import program_onnx
+    from .onnx_files import program_onnx
     from .programs import scorer_text
 
     program = auto_program(fitted)
@@ -86,9 +86,8 @@ def _auto(fitted: Any, out: Path) -> tuple[str | bytes, str]:
 def _linear(fitted: Any, out: Path) -> tuple[str | bytes, str]:
     """Content of a file for a linear model, and what it holds; others are refused."""
     from .auto_programs import linear_program
-    from .onnx_file import onnx_bytes
-    from .plain_models import plain_model
-    from .programs import scorer_text
+    from .onnx_files import onnx_bytes
+    from .programs import plain_model, scorer_text
 
     plain = plain_model(fitted)
     told = f"{len(plain.features):,} features, {plain.weights.size:,} coefficients."

@@ -1,4 +1,4 @@
-"""``dpadapt fit``: from two files to a model folder."""
+"""``dpadapt fit``: from two files to a model folder, and what is said on the way."""
 
 from __future__ import annotations
 
@@ -10,37 +10,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .both_files import both_forms
-from .class_options import ClassWeight, say_rare_classes, weighted
-from .columns import Asked
 from .formats import Form, given_form
 from .holdout import HoldOut, as_options, rehearsal
 from .options import (
-    Columns,
+    ClassWeight,
     Dates,
     Decimal,
     Dropped,
     Encoding,
     EstimatorName,
     Groups,
-    Ids,
+    IdColumns,
     Kept,
     NoiseKind,
+    OnlyColumns,
     PrivateEncoding,
     Separator,
     Settings,
     TaskOption,
     require_ledger_with_dataset,
     require_unit_with_rows,
+    say_rare_classes,
     takes,
+    weighted,
 )
-from .outputs import refuse_out
-from .paid import charge_told, kept_when_stopped, saved, say_left, shown_in_report
-from .public_table import PublicTable, read_public_table
-from .samples import extra_columns, people_of, reads_labels, say_samples
+from .outputs import charge_told, kept_when_stopped, refuse_out, saved, say_left, shown_in_report
+from .public_table import ColumnChoice, PublicTable, Task, error_bounds, read_public_table
 from .screens import console, plain_errors, say, say_aside, say_note, told_if_it_can_be
-from .tables import TableError, no_header, open_private, require_file
-from .task import Task, error_bounds
+from .tables import TableError, both_forms, no_header, open_private, partition_keys, require_file
 
 if TYPE_CHECKING:
     from dpadapt.modelfolder import Destination
@@ -49,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Job:
+class FitOptions:
     """What was asked for on the command line."""
 
     public: Annotated[Path, typer.Option(help="Public rows with labels: CSV or Parquet.")]
@@ -62,10 +59,10 @@ class Job:
     estimator: EstimatorName = None
     set: Settings = None
     class_weight: ClassWeight = None
-    columns: Columns = None
+    columns: OnlyColumns = None
     keep: Kept = None
     drop: Dropped = None
-    id: Ids = None
+    id: IdColumns = None
     date: Dates = None
     groups: Groups = None
     unit: Annotated[str | None, typer.Option(help="Private column that says whose row it is.")] = (
@@ -79,7 +76,8 @@ class Job:
         float | None, typer.Option(help="Share of the private rows to measure the model on: 0.2.")
     ] = None
     holdout_epsilon: Annotated[
-        float | None, typer.Option(help="What measuring may cost; by default as much as the fit.")
+        float | None,
+        typer.Option(help="What measuring may cost; by default as much as the fit."),
     ] = None
     evaluation_out: Annotated[
         Path | None, typer.Option(help="JSON file of --holdout; by default beside the model.")
@@ -110,7 +108,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Fitted:
+class PaidModel:
     """A model that is saved, and what it was fitted to."""
 
     model: Any
@@ -124,8 +122,8 @@ class Fitted:
 
 
 @plain_errors()
-@takes(Job)
-def fit(job: Job) -> None:
+@takes(FitOptions)
+def fit_command(job: FitOptions) -> None:
     """Learn from public rows and private ones, with a privacy guarantee.
 
     The public label tells whether numbers or classes are predicted. Private labels are used where
@@ -163,7 +161,7 @@ def fit(job: Job) -> None:
     hold = _hold(job)
     from dpadapt.modelfolder import open_destination  # not before: it takes its time
 
-    from .settings import check_settings
+    from .estimators import check_settings
 
     budget = {"epsilon": job.epsilon, "delta": job.delta}
     check_settings(job.estimator, job.set or (), task=job.task, **budget)
@@ -184,7 +182,7 @@ def _account(ledger: str, dataset: str) -> Account:
     return Ledger(ledger).account(dataset)
 
 
-def _refuse_existing(job: Job) -> None:
+def _refuse_existing(job: FitOptions) -> None:
     from dpadapt.modelfolder import ModelExistsError, check_destination
 
     try:
@@ -193,7 +191,7 @@ def _refuse_existing(job: Job) -> None:
         raise TableError(f"--out: {job.out} exists; use --force to replace it.") from None
 
 
-def _hold(job: Job) -> HoldOut | None:
+def _hold(job: FitOptions) -> HoldOut | None:
     given = (job.holdout, job.holdout_epsilon, job.evaluation_out)
     hold = HoldOut.asked(*given, model=job.out, usual=job.epsilon, delta=job.delta)
     if hold is not None:
@@ -201,11 +199,9 @@ def _hold(job: Job) -> HoldOut | None:
     return hold
 
 
-def _tell(job: Job, done: Fitted) -> None:
+def _tell(job: FitOptions, done: PaidModel) -> None:
     """Say what was fitted."""
     from dpadapt.learning.story import labels_told
-
-    from .outcomes import say_outcome
 
     model, account = done.model, done.account
     charged = "" if job.ledger is None else " The ledger was charged, which stands."
@@ -222,7 +218,7 @@ def _tell(job: Job, done: Fitted) -> None:
         say("wrote", f"{job.out} (model.json, arrays.bin, guarantee.json, report.html)")
 
 
-def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
+def _measure(job: FitOptions, done: PaidModel, hold: HoldOut) -> None:
     """Measure the model on those held out."""
     from dpadapt.privacy import Schema
 
@@ -243,18 +239,18 @@ def _measure(job: Job, done: Fitted, hold: HoldOut) -> None:
 
 
 def _fitted(
-    job: Job,
+    job: FitOptions,
     said: dict[str, str],
     place: Destination,
     hold: HoldOut | None,
     account: Account | None,
-) -> Fitted:
+) -> PaidModel:
     """Return the model, fitted and saved."""
     from dpadapt.learning.cautions import budget_cautions, size_cautions
     from dpadapt.rare.errors import keep_class_errors
 
     form, own_form = both_forms(job.public, job.private, said, job.private_encoding)
-    asked = Asked(job.columns, job.keep, job.drop, job.id, job.date, job.groups, job.unit)
+    asked = ColumnChoice(job.columns, job.keep, job.drop, job.id, job.date, job.groups, job.unit)
     public = read_public_table(job.public, job.label, form=form, task=job.task, asked=asked)
     private = _private(job, public, own_form)
     train, test, own = private, None, account
@@ -284,7 +280,7 @@ def _fitted(
         if hold is not None:
             reading["held_out"], context["held_out"] = (hold.share, private.n_people), True
         digest = saved(place, model, account, reading, **context)
-    return Fitted(model, public, private, test, account, context, reading, digest)
+    return PaidModel(model, public, private, test, account, context, reading, digest)
 
 
 def _reading(public: PublicTable, private: Form, model: Any) -> dict[str, Any]:
@@ -293,7 +289,7 @@ def _reading(public: PublicTable, private: Form, model: Any) -> dict[str, Any]:
     return {"form": asdict(private), **bounds, **rehearsal(model, public, bounds)}
 
 
-def _context(job: Job, public: PublicTable, private: Private, model: Any) -> dict[str, Any]:
+def _context(job: FitOptions, public: PublicTable, private: Private, model: Any) -> dict[str, Any]:
     """What the report says beyond the model."""
     import numpy as np
 
@@ -316,7 +312,7 @@ def _context(job: Job, public: PublicTable, private: Private, model: Any) -> dic
     return context
 
 
-def _private(job: Job, public: PublicTable, form: Form) -> Private:
+def _private(job: FitOptions, public: PublicTable, form: Form) -> Private:
     """Open the private file; refuse one that lacks a column."""
     used = [str(name) for name in public.features.columns]
     private = open_private(job.private, job.label, form=form, unit=job.unit, max_rows=job.max_rows)
@@ -333,10 +329,9 @@ def _private(job: Job, public: PublicTable, form: Form) -> Private:
     return private
 
 
-def _model(job: Job, public: PublicTable, private: Private, account: Any) -> Any:
+def _model(job: FitOptions, public: PublicTable, private: Private, account: Any) -> Any:
     """The model to fit; whatever is wrong with it is told now."""
-    from .model import is_auto, table_model
-    from .settings import estimator_class, make_estimator
+    from .estimators import estimator_class, is_auto, make_estimator, table_model
 
     kind = estimator_class(job.estimator, public.task)
     auto = is_auto(kind)
@@ -366,3 +361,102 @@ def _model(job: Job, public: PublicTable, private: Private, account: Any) -> Any
         )
     estimator = weighted(estimator, job.class_weight, public.task, public.labels)
     return table_model(public.features, estimator, degree=job.degree, dates=public.dates)
+
+
+_INDEX = "__index_level_"  # columns in which pandas keeps its row numbers
+
+
+def people_of(private: Private) -> int:
+    """How many are protected: rows, or people where they have several."""
+    return private.n_people or private.n_rows
+
+
+def reads_labels(model: Any) -> bool:
+    """Whether an estimator, or the one at the end of a pipeline, learns from private labels."""
+    return bool(getattr(getattr(model, "estimator", model), "_reads_labels", True))
+
+
+def say_samples(
+    job: FitOptions,
+    public: PublicTable,
+    private: Private,
+    test: Private | None,
+    *,
+    reads_labels: bool,
+) -> None:
+    """Say what the samples are, and what of them is not used."""
+    rows, columns = public.features.shape
+    say("public", f"{job.public}: {rows:,} rows, {columns} columns, labelled")
+    labelled = "with" if private.labelled else "without"
+    people = "rows" if job.unit is None else "people"
+    size = f"{private.n_people:,} {people}"
+    if job.unit is not None:
+        size += f" (up to {job.max_rows} rows of each count)"
+    held = "" if test is None else f"; {test.n_people:,} {people} are held out to measure the model"
+    say("private", f"{job.private}: {size}, {labelled} labels{held}")
+    if keys := partition_keys(job.private):
+        say_note(
+            f"the private folder is partitioned by {', '.join(keys)}: which folder a row is in "
+            "counts as public."
+        )
+    say("task", f"{public.task.value} of {job.label}")
+    if private.labelled and not reads_labels:
+        say_note(f"this method does not use the private labels in column {job.label!r}.")
+    if extra := extra_columns(job, public, private):
+        say_note(f"not used, because the public file lacks them: {extra} private column(s).")
+
+
+def extra_columns(job: FitOptions, public: PublicTable, private: Private) -> int:
+    """Private columns that the public file lacks.
+
+    They are counted, not named: of a damaged file, cells of a row may pass for names.
+    """
+    known = {job.label, *public.features.columns, *(name for name, _ in public.unused)}
+    return sum(each not in known and not each.startswith(_INDEX) for each in private.columns or ())
+
+
+_FEW = 0.05  # of the rows: with fewer of equal weight, words must not sound like success
+
+
+def say_outcome(model: Any) -> None:
+    """Say how far the model moved away from public data."""
+    fitted = getattr(model, "estimator_", model)
+    if hasattr(fitted, "explain_"):
+        for number, sentence in enumerate(fitted.explain_):
+            say("" if number else "model", sentence)
+        say("result", fitted._story().result, style="bold")
+        return
+    if hasattr(fitted, "weights_") and hasattr(fitted, "adapted_"):
+        _say_weights(fitted)
+        return
+    share = getattr(fitted, "share_", None)
+    if isinstance(share, float):
+        say("model", f"{share:.0%} of the way from public data to what private rows ask for.")
+
+
+def _say_weights(fitted: Any) -> None:
+    """What became of a model that weights public rows."""
+    import numpy as np
+
+    weights = np.asarray(fitted.weights_)
+    if not fitted.adapted_:
+        say_note(
+            "the model did not adapt: no weights make the public rows look like the private ones. "
+            "It is the model of public data alone, which is the safe choice. The report says more."
+        )
+        return
+    if np.ptp(weights) == 0:
+        say_note(
+            "the model did not adapt: within the noise the two samples look alike. All public rows "
+            "keep the same weight, and the model is the one of public data alone."
+        )
+        return
+    effective = 1 / float(np.sum(weights**2))
+    text = (
+        "the public rows were weighted to look like the private ones; they are now worth "
+        f"{effective:,.0f} rows of equal weight"
+    )
+    if effective < _FEW * len(weights):
+        say_note(f"{text}, of {len(weights):,}. That is little: do not expect much of this model.")
+    else:
+        say("adapted", f"{text}.")

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .evaluate import say_evaluation
-from .outputs import refuse_out
-from .paid import charge_told, write_paid
+from .outputs import charge_told, refuse_out, write_paid
 from .screens import say, told_if_it_can_be
 from .tables import TableError
 
@@ -86,7 +85,7 @@ class HoldOut:
         """Say which difference can be seen on those held out, whatever the two models will be."""
         from dpadapt.evaluation import outlook_of
 
-        from .task import Task, error_bounds
+        from .public_table import Task, error_bounds
 
         numbers = public.task is Task.regression
         told = outlook_of(

@@ -61,7 +61,7 @@ def show(
 
 
 @plain_errors()
-def export(
+def export_ledger(
     ledger: LedgerPath,
     dataset: DatasetName,
     out: Annotated[Path | None, typer.Option(help="JSON file; by default the screen.")] = None,
@@ -85,7 +85,7 @@ def export(
 
 
 @plain_errors()
-def check(ledger: LedgerPath) -> None:
+def check_ledger(ledger: LedgerPath) -> None:
     """Compose every data set anew from all its charges, and compare with what the ledger keeps.
 
     [bold]Example[/]
@@ -96,7 +96,7 @@ def check(ledger: LedgerPath) -> None:
 
 
 @plain_errors()
-def adopt(ledger: LedgerPath) -> None:
+def adopt_ledger(ledger: LedgerPath) -> None:
     """Bring a ledger into use that was moved, copied or restored, or that an older dpadapt wrote.
 
     It is checked first, and converted if it is old; its old records are kept in it. Charges of
@@ -130,7 +130,14 @@ def backup(
     say("wrote", f"{out}: a copy of {ledger}, not in use before `dpadapt ledger adopt`.")
 
 
-COMMANDS = (create, show, export, check, backup, adopt)
+COMMANDS = {
+    "create": create,
+    "show": show,
+    "export": export_ledger,
+    "check": check_ledger,
+    "backup": backup,
+    "adopt": adopt_ledger,
+}
 """In the order in which ``dpadapt ledger --help`` lists them."""
 
 

@@ -10,11 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .class_options import ClassWeight, Threshold, class_numbers, require_probabilities, weights_of
-from .columns import listed_names
 from .formats import Form, given_form, guess_form
-from .options import ModelPath, Trusted, takes
+from .options import (
+    ClassWeight,
+    ModelPath,
+    Threshold,
+    Trusted,
+    numbers_by_class,
+    require_probabilities,
+    takes,
+    weights_of,
+)
 from .outputs import refuse_out, write_frame
+from .public_table import listed_names
 from .screens import plain_errors, say, say_note
 from .tables import TableError, is_csv, read_table, require_file
 
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Job:
+class PredictOptions:
     """What was asked for on the command line."""
 
     model: ModelPath
@@ -45,8 +53,8 @@ class Job:
 
 
 @plain_errors()
-@takes(Job)
-def predict(job: Job) -> None:
+@takes(PredictOptions)
+def predict_command(job: PredictOptions) -> None:
     """Predict for new rows. Costs no privacy, however often it is done.
 
     [bold]Examples[/]
@@ -74,7 +82,7 @@ def predict(job: Job) -> None:
         say_note("the file has no id; to join by one later, give --keep with its name.")
 
 
-def _choice(job: Job, fitted: Any) -> Callable[[Any], Any]:
+def _choice(job: PredictOptions, fitted: Any) -> Callable[[Any], Any]:
     """How classes are chosen: as the model does, by thresholds, or by weights."""
     if not (job.threshold or job.class_weight):
         return fitted.predict
@@ -86,12 +94,12 @@ def _choice(job: Job, fitted: Any) -> Callable[[Any], Any]:
 
     given: dict[str, Any] = {"class_weight": weights_of(job.class_weight, fitted.classes_)}
     if job.threshold:
-        given = {"threshold": class_numbers(option, job.threshold, fitted.classes_)}
+        given = {"threshold": numbers_by_class(option, job.threshold, fitted.classes_)}
     return partial(predict_classes, fitted, **given)
 
 
 def _predictions(
-    job: Job, fitted: Any, rows: pd.DataFrame, choose: Callable[[Any], Any]
+    job: PredictOptions, fitted: Any, rows: pd.DataFrame, choose: Callable[[Any], Any]
 ) -> pd.DataFrame:
     """Predictions, beside them what was asked for."""
     names = list(getattr(fitted, "feature_names_in_", rows.columns))
@@ -110,7 +118,7 @@ def _predictions(
     return table.assign(**columns)
 
 
-def _asked(job: Job, answer: Callable[[Any], Any], rows: Any) -> Any:
+def _asked(job: PredictOptions, answer: Callable[[Any], Any], rows: Any) -> Any:
     """What a model answers; parts that do not fit together, as a forger leaves them, are told."""
     from dpadapt.modelfolder import ModelFolderError
 

@@ -32,7 +32,7 @@ _QUANTILE = 0.99
 _FARTHEST = 3  # columns by which rows are far, that are named
 
 
-class Finding(NamedTuple):
+class Remark(NamedTuple):
     """One line: whether something must be done, what it is about, and what to do."""
 
     serious: bool
@@ -60,7 +60,7 @@ class Pair:
         return [name for name in both if name != self.label]
 
 
-def findings(pair: Pair, roles: Any) -> list[Finding]:
+def findings(pair: Pair, roles: Any) -> list[Remark]:
     """Everything that is worth a look, file by file and column by column.
 
     Parameters
@@ -84,23 +84,23 @@ def findings(pair: Pair, roles: Any) -> list[Finding]:
     return [each for part in parts for each in part]
 
 
-def _columns(pair: Pair) -> Iterator[Finding]:
+def _columns(pair: Pair) -> Iterator[Remark]:
     lacking = [name for name in pair.public.columns if name not in pair.private.columns]
     if pair.label in lacking:
         lacking.remove(str(pair.label))
-        yield Finding(
+        yield Remark(
             False, "label", "the private file has no labels: little can be learned from it."
         )
     if lacking:
         text = f"the private file lacks {_some(lacking)}: --drop them, or fit refuses."
-        yield Finding(True, "columns", text)
+        yield Remark(True, "columns", text)
     extra = [name for name in pair.private.columns if name not in pair.public.columns]
     if extra:
         text = f"the public file lacks {_some(extra)}: not used."
-        yield Finding(False, "columns", text)
+        yield Remark(False, "columns", text)
 
 
-def _label(pair: Pair) -> Iterator[Finding]:
+def _label(pair: Pair) -> Iterator[Remark]:
     if pair.label is None or pair.label not in pair.private.columns:
         return
     ours, theirs = pair.public[pair.label], pair.private[pair.label]
@@ -108,7 +108,7 @@ def _label(pair: Pair) -> Iterator[Finding]:
     if gone:
         part = f"{gone:,} of {len(theirs):,} private labels are missing ({gone / len(theirs):.1%})"
         text = f"{part}: these rows count in nothing, in fit and in evaluate."
-        yield Finding(False, "label", text)
+        yield Remark(False, "label", text)
     if not pair.classes:
         yield from _number_label(_floats(ours), theirs)
         return
@@ -120,10 +120,10 @@ def _label(pair: Pair) -> Iterator[Finding]:
         twin = folded.get(str(name).casefold())
         cure = f"is it {twin!r}, spelt differently?" if twin else _NO_CLASS
         text = f"{_are(count, 'row')} of class {name!r}, and left out: {cure}"
-        yield Finding(True, "label", text)
+        yield Remark(True, "label", text)
 
 
-def _number_label(ours: Any, theirs: pd.Series) -> Iterator[Finding]:
+def _number_label(ours: Any, theirs: pd.Series) -> Iterator[Remark]:
     numbers = _floats(theirs)
     numbers = numbers.where(np.isfinite(numbers))
     wrong = theirs[numbers.isna() & theirs.notna()]
@@ -132,7 +132,7 @@ def _number_label(ours: Any, theirs: pd.Series) -> Iterator[Finding]:
             f"{_are(len(wrong), 'label')} no numbers, such as {_some(wrong.unique())}: these "
             "rows count in nothing. Correct them in the file."
         )
-        yield Finding(True, "label", text)
+        yield Remark(True, "label", text)
     outside = int(((numbers < ours.min()) | (numbers > ours.max())).sum())
     if outside:
         text = (
@@ -140,23 +140,23 @@ def _number_label(ours: Any, theirs: pd.Series) -> Iterator[Finding]:
             f"{ours.max():g}), and cut to it. Are they in other units? If not, public rows "
             "with such labels would help."
         )
-        yield Finding(outside > _SOME * len(theirs), "label", text)
+        yield Remark(outside > _SOME * len(theirs), "label", text)
 
 
-def _roles(pair: Pair, roles: Any) -> Iterator[Finding]:
+def _roles(pair: Pair, roles: Any) -> Iterator[Remark]:
     useless = [role for role in roles if not role.useful and role.name in pair.features]
     for why in dict.fromkeys(role.why for role in useless):
         names = [str(role.name) for role in useless if role.why == why]
-        yield Finding(False, ", ".join(names), f"left out by fit: {why}.")
+        yield Remark(False, ", ".join(names), f"left out by fit: {why}.")
     used = [str(role.name) for role in roles if role.useful and role.name in pair.features]
     for name in used:
         if not may_name_people(name, pair.public[name]):
             continue
         text = f"does it name people? fit uses it as any other column; leave it out: --drop {name}."
-        yield Finding(False, name, text)
+        yield Remark(False, name, text)
 
 
-def _types(pair: Pair) -> Iterator[Finding]:
+def _types(pair: Pair) -> Iterator[Remark]:
     for name in pair.features:
         if name not in pair.numbers:
             continue
@@ -167,10 +167,10 @@ def _types(pair: Pair) -> Iterator[Finding]:
                 f"{_are(len(wrong), 'cell')} no numbers, and counted as missing: "
                 f"{_some(wrong.unique())}. Correct them in the file, or --drop {name}."
             )
-            yield Finding(True, name, text)
+            yield Remark(True, name, text)
 
 
-def _dates(pair: Pair) -> Iterator[Finding]:
+def _dates(pair: Pair) -> Iterator[Remark]:
     from dpadapt.features.dates import date_format, not_dates
 
     for name in pair.dates:
@@ -183,10 +183,10 @@ def _dates(pair: Pair) -> Iterator[Finding]:
                 f"{_are(len(wrong), 'cell')} no dates as public rows write them ({how}), and "
                 f"counted as missing: {_some(dict.fromkeys(wrong))}. Write them in the same way."
             )
-            yield Finding(True, name, text)
+            yield Remark(True, name, text)
 
 
-def _levels(pair: Pair, roles: Any) -> Iterator[Finding]:
+def _levels(pair: Pair, roles: Any) -> Iterator[Remark]:
     useful = {role.name for role in roles if role.kind == "feature"}
     for name in pair.features:
         if name in pair.numbers or name in pair.dates or name not in useful:
@@ -203,10 +203,10 @@ def _levels(pair: Pair, roles: Any) -> Iterator[Finding]:
                 f"If one is spelt differently, correct it; else leave the column out: --drop "
                 f"{name}."
             )
-            yield Finding(share > rare + _DIFFERENT, name, text)
+            yield Remark(share > rare + _DIFFERENT, name, text)
 
 
-def _missing(pair: Pair) -> Iterator[Finding]:
+def _missing(pair: Pair) -> Iterator[Remark]:
     for name in pair.features:
         ours, theirs = (float(each[name].isna().mean()) for each in (pair.public, pair.private))
         if theirs > max(_MANY_MISSING, ours + _DIFFERENT):
@@ -214,10 +214,10 @@ def _missing(pair: Pair) -> Iterator[Finding]:
                 f"{theirs:.0%} of the private cells are missing, {ours:.0%} of the public ones. "
                 f"Fill them in where you can, or leave the column out: --drop {name}."
             )
-            yield Finding(theirs > ours + 0.5, name, text)
+            yield Remark(theirs > ours + 0.5, name, text)
 
 
-def _bounds(pair: Pair, roles: Any) -> Iterator[Finding]:
+def _bounds(pair: Pair, roles: Any) -> Iterator[Remark]:
     """Rows that are far from public ones: each is shortened to a public length."""
     useful = {role.name for role in roles if role.kind == "feature"}
     names = [name for name in pair.features if name in pair.numbers and name in useful]
@@ -232,7 +232,7 @@ def _bounds(pair: Pair, roles: Any) -> Iterator[Finding]:
                 "units? Correct it. Does it only say which file a row is from, as a date does? "
                 f"--drop {name}."
             )
-            yield Finding(outside > 0.5, name, text)
+            yield Remark(outside > 0.5, name, text)
     if not names:
         return
     spread = ours.std().replace(0, 1).fillna(1)
@@ -251,10 +251,10 @@ def _bounds(pair: Pair, roles: Any) -> Iterator[Finding]:
             "in. Add public rows that are like them, or --drop columns that differ only because "
             "the files do."
         )
-        yield Finding(longer > 0.2, "rows", text)
+        yield Remark(longer > 0.2, "rows", text)
 
 
-def _people(pair: Pair, roles: Any) -> Iterator[Finding]:
+def _people(pair: Pair, roles: Any) -> Iterator[Remark]:
     """One person in several rows, or in both files."""
     from dpadapt.features import column_roles
     from dpadapt.features.roles import named_like_an_id
@@ -272,7 +272,7 @@ def _people(pair: Pair, roles: Any) -> Iterator[Finding]:
                     f"{counts.iloc[0]:,} rows each: the guarantee is for one row, not for one id. "
                     f"If they are people, fit with --unit {name} and --max-rows."
                 )
-                yield Finding(True, name, text)
+                yield Remark(True, name, text)
     same = [name for name in pair.features if name not in ids]
     if not same:
         return
@@ -282,7 +282,7 @@ def _people(pair: Pair, roles: Any) -> Iterator[Finding]:
             f"{twice.sum():,} private rows repeat another one. If people are in it several times, "
             "fit with --unit (who it is) and --max-rows; if rows are alike by chance, go on."
         )
-        yield Finding(True, "rows", text)
+        yield Remark(True, "rows", text)
     whole = [*same, *({pair.label} & {*pair.public.columns} & {*pair.private.columns})]
     rows = [each[whole].fillna("").agg("\x1f".join, axis=1) for each in (pair.public, pair.private)]
     shared = int(rows[1].isin(set(rows[0])).sum())
@@ -291,22 +291,22 @@ def _people(pair: Pair, roles: Any) -> Iterator[Finding]:
             f"{_are(shared, 'row')} in the public file as well, which is not protected. Take "
             "them out of the public file; if rows are alike by chance, go on."
         )
-        yield Finding(True, "rows", text)
+        yield Remark(True, "rows", text)
 
 
-def _sizes(pair: Pair) -> Iterator[Finding]:
+def _sizes(pair: Pair) -> Iterator[Remark]:
     n = len(pair.private)
     if pair.delta >= 1 / max(n, 1):
         text = (
             f"delta {pair.delta:g} is not below 1/{n:,}: one person may be told outright. Give fit "
             f"--delta {good_delta(n):g}."
         )
-        yield Finding(True, "budget", text)
+        yield Remark(True, "budget", text)
     if pair.epsilon is None:
         return
     if pair.epsilon > 10:
         text = f"epsilon {pair.epsilon:g} promises next to nothing. Give fit 10 or less."
-        yield Finding(True, "budget", text)
+        yield Remark(True, "budget", text)
     noise = math.sqrt(2 * math.log(1.25 / pair.delta)) / (n * pair.epsilon)
     spreads = noise * 6  # a label that is cut to about three spreads on each side
     text = (
@@ -314,9 +314,9 @@ def _sizes(pair: Pair) -> Iterator[Finding]:
         f"{spreads:.2g} of the label's spread"
     )
     if spreads > _SMALL:
-        yield Finding(True, "size", f"{text}. That is too few rows for this epsilon: {_MORE}.")
+        yield Remark(True, "size", f"{text}. That is too few rows for this epsilon: {_MORE}.")
     else:
-        yield Finding(False, "size", f"{text}.")
+        yield Remark(False, "size", f"{text}.")
 
 
 def _floats(cells: pd.Series) -> Any:

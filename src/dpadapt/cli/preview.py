@@ -10,27 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .both_files import public_form
-from .columns import Asked
 from .formats import given_form
 from .options import (
-    Columns,
     Dates,
     Decimal,
     Dropped,
     Encoding,
     Groups,
-    Ids,
+    IdColumns,
     Kept,
+    OnlyColumns,
     Separator,
     TaskOption,
     takes,
 )
 from .outputs import refuse_out, write_figure, write_frame, write_whole
-from .public_table import PublicTable, read_public_table
+from .public_table import ColumnChoice, PublicTable, Task, read_public_table
 from .screens import console, numbers_table, plain_errors, say, say_note
-from .tables import require_file
-from .task import Task
+from .tables import public_form, require_file
 
 if TYPE_CHECKING:
     from dpadapt.preview import Preview
@@ -41,7 +38,7 @@ _WRITTEN = ("preview.json", "preview.csv", "preview.png")
 
 
 @dataclass(frozen=True)
-class Question:
+class PreviewOptions:
     """What was asked for on the command line."""
 
     public: Annotated[Path, typer.Option(help="Public rows with labels: CSV or Parquet.")]
@@ -60,10 +57,10 @@ class Question:
     )
     delta: Annotated[float, typer.Option(help="As you will give it to fit.")] = 1e-6
     groups: Groups = None
-    columns: Columns = None
+    columns: OnlyColumns = None
     keep: Kept = None
     drop: Dropped = None
-    id: Ids = None
+    id: IdColumns = None
     date: Dates = None
     target: Annotated[
         str | None, typer.Option(help="Solve for an error (0.2) or a share of the gap (50%).")
@@ -77,13 +74,14 @@ class Question:
     decimal: Decimal = None
     encoding: Encoding = None
     out: Annotated[
-        Path | None, typer.Option(help="Folder for preview.json, preview.csv and preview.png.")
+        Path | None,
+        typer.Option(help="Folder for preview.json, preview.csv and preview.png."),
     ] = None
 
 
 @plain_errors()
-@takes(Question)
-def preview(asked: Question) -> None:
+@takes(PreviewOptions)
+def preview_command(asked: PreviewOptions) -> None:
     """Rehearse a fit on public rows: what would each epsilon buy? No private row is read.
 
     Public sub-populations play the private people, with the noise that so many private rows would
@@ -131,7 +129,7 @@ def preview(asked: Question) -> None:
         say("wrote", f"{asked.out}: preview.json, preview.csv, preview.png")
 
 
-def _check(asked: Question, epsilons: list[float]) -> None:
+def _check(asked: PreviewOptions, epsilons: list[float]) -> None:
     """Refuse budgets that fit would refuse, before the file is read."""
     from dpadapt import _validate
 
@@ -140,12 +138,14 @@ def _check(asked: Question, epsilons: list[float]) -> None:
     _validate.delta(asked.delta)
 
 
-def _public(asked: Question) -> PublicTable:
+def _public(asked: PreviewOptions) -> PublicTable:
     """The public table as fit reads it; what is left out is told."""
     said = given_form(asked.sep, asked.decimal, asked.encoding)
     require_file(asked.public, "--public")
     form = public_form(asked.public, said)
-    columns = Asked(asked.columns, asked.keep, asked.drop, asked.id, asked.date, asked.groups)
+    columns = ColumnChoice(
+        asked.columns, asked.keep, asked.drop, asked.id, asked.date, asked.groups
+    )
     return read_public_table(asked.public, asked.label, form=form, task=asked.task, asked=columns)
 
 

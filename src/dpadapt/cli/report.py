@@ -22,7 +22,7 @@ _ENDINGS = (".html", ".md", ".json")
 
 
 @plain_errors()
-def report(
+def report_command(
     model: Annotated[Path | None, typer.Option("--model", help="Model folder, of fit.")] = None,
     out: Annotated[
         Path, typer.Option(help="File to write; its ending says how: .html, .md or .json.")

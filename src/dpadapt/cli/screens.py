@@ -1,4 +1,11 @@
-"""What the command line shows: tables, sentences, and errors of one line."""
+"""What the command line shows, and the signals that end it.
+
+Tables, sentences, and errors of one line. An interrupt from the keyboard (SIGINT), a batch queue
+or a container that ends (SIGTERM), a terminal that is gone (SIGHUP): all end a command alike, with
+the exit code 128 + the number of the signal, and at once while nothing is paid for. From the moment
+in which a ledger is charged they wait until what was paid for is kept; another signal changes
+nothing about that. Only SIGKILL ends a command at once.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +13,14 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import IntEnum
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import typer
-
-from .stopping import Stopped, heard
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -244,3 +251,81 @@ def _text(value: str, style: str = "") -> Any:
     from rich.text import Text
 
     return Text(value, style=style)
+
+
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal asked the command to end.
+
+    Examples
+    --------
+    >>> Stopped(signal.SIGTERM).code
+    143
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    @property
+    def code(self) -> int:
+        """Exit code, as shells know it."""
+        return 128 + self.number
+
+
+class _Ear:
+    """Whether signals must wait, and the first that does."""
+
+    def __init__(self) -> None:
+        self.paid: Callable[[], bool] = lambda: False
+        self.tell: Callable[[str], None] = lambda text: None
+        self.number: int | None = None
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        if not self.paid():
+            raise Stopped(number)
+        if self.number is None:
+            self.number = number
+            self.tell(
+                f"{signal.Signals(number).name}: the ledger is charged already, so this ends as "
+                "soon as what was paid for is kept. Nothing but SIGKILL ends it sooner."
+            )
+
+
+_ear = _Ear()
+
+
+@contextmanager
+def heard() -> Iterator[None]:
+    """Let signals end what runs inside, by :class:`Stopped`; one that is ignored stays so."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[int, Any] = {}
+    try:
+        for name in _SIGNALS:
+            number = getattr(signal, name, None)  # Windows has no SIGHUP
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, _ear.hear)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def not_before(paid: Callable[[], bool], tell: Callable[[str], None]) -> Iterator[None]:
+    """Let signals wait for the end of what runs inside, from the moment in which ``paid()`` holds.
+
+    What raises inside is not replaced by the signal.
+    """
+    _ear.paid, _ear.tell = paid, tell
+    try:
+        yield
+    finally:
+        number, _ear.number = _ear.number, None
+        _ear.paid = lambda: False
+    if number is not None:
+        raise Stopped(number)

@@ -92,7 +92,9 @@ PARTS = frozenset().union(
         "dpadapt.kernels.features",
         "Fourier FourierFeatures LinearFeatures Nystroem NystroemFeatures PolynomialFeatures",
     ),
-    _under("dpadapt.kernels.kernel", "Chi2 Cosine Kernel Laplacian Linear Polynomial RBF"),
+    _under(
+        "dpadapt.kernels.kernel", "Chi2 Cosine InnerProduct Kernel Laplacian Linear Polynomial RBF"
+    ),
     _under("dpadapt.kernels.release", "GaussianProcess"),
     _under("dpadapt.papers.kernels.tddl", "TDDL"),
     _under("dpadapt.papers.kernels.tdil", "TDIL"),

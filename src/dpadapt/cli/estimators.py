@@ -1,15 +1,18 @@
-"""Estimators by name, and their parameters from texts of the command line."""
+"""Estimators by name, their parameters from texts, and the features that go before them."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .task import Task
+from .public_table import Task
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NEED_AGENTS = ("HybridTilt", "SubsampleTestReweigh")
 _NO_BUDGET = (
@@ -194,3 +197,44 @@ def _plain(text: str) -> Any:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
     return value if isinstance(value, (int, float, bool, str, type(None))) else text
+
+
+def table_model(
+    public: pd.DataFrame, estimator: Any, *, degree: int = 1, dates: Sequence[Any] | None = None
+) -> Any:
+    """Return an estimator for a table: with features by the types of its public columns before it.
+
+    Those that choose by themselves read tables as they are.
+
+    Parameters
+    ----------
+    public : DataFrame
+        Features only.
+    estimator : estimator
+    degree : {1, 2}
+        2 adds squares and products of the numeric columns.
+    dates : sequence, optional
+        Columns to read as dates; by default those that look like dates.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from dpadapt import DiscrepancyRegressor
+    >>> regressor = DiscrepancyRegressor(epsilon=1.0, delta=1e-6)
+    >>> table_model(pd.DataFrame({"age": [30, 40]}), regressor).estimator
+    DiscrepancyRegressor(delta=1e-06, epsilon=1.0)
+    """
+    from dpadapt.features import table_features
+    from dpadapt.pipeline import AdaptationPipeline
+
+    if is_auto(estimator) and dates is None:
+        return estimator
+    return AdaptationPipeline([("features", table_features(public, degree, dates))], estimator)
+
+
+def is_auto(estimator: Any) -> bool:
+    """Whether an estimator, or a class of them, reads tables by itself."""
+    from dpadapt.auto import AutoClassifier, AutoRegressor
+
+    kind = estimator if isinstance(estimator, type) else type(estimator)
+    return issubclass(kind, (AutoClassifier, AutoRegressor))
