@@ -64,7 +64,7 @@ PARTS = frozenset().union(
     _under("dpadapt.rare.errors", "ClassErrors"),
     _under("dpadapt.features.cells", "NumberCells TextCells"),
     _under("dpadapt.features.dates", "DateCells"),
-    _under("dpadapt.kernels.kernel_facts", "KernelFacts"),
+    _under("dpadapt.kernels.constants", "KernelFacts"),
     _under("dpadapt.papers.discrepancy.certificate", "Certificate PrivateLabels"),
     _under("dpadapt.discrepancy.moments", "Moments"),
     _under("dpadapt.papers.discrepancy.smoothing", "PNorm Softmax"),
@@ -137,6 +137,7 @@ MOVED = {
         "agent_tests gradient_learner rounds schedules sgd_learner subsample_test_reweigh",
     ),
     **_moved("kernels", "papers.kernels", "tddl tdil"),
+    "dpadapt.kernels.kernel_facts": "dpadapt.kernels.constants",
     **_moved(
         "mixing",
         "papers.mixing",
