@@ -30,6 +30,7 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import OptimizeResult, minimize
 
+from dpadapt.learning.newton import Product, Vector, conjugate_gradients, line_search
 from dpadapt.learning.softmax import softmax
 
 Array = npt.NDArray[np.float64]
@@ -278,41 +279,39 @@ def _newton_step(
     bends = level * trace.bends
     precondition = _preconditioner(source, point, bends)
 
-    def product(direction: Array) -> tuple[Array, Array]:
-        forms, curvature = source.curvature(point.weights, direction)
-        return forms, curvature + vectors @ (bends * (vectors.T @ direction @ vectors)) @ vectors.T
+    def product(search: Vector) -> Product:
+        """With the forms, which add up as the directions do."""
+        turned = vectors.T @ search[0] @ vectors
+        forms, curvature = source.curvature(point.weights, search[0])
+        image = curvature + vectors @ (bends * turned) @ vectors.T
+        return Product((search[0], forms), image, float(np.vdot(search[0], image)))
 
-    # conjugate gradients, which keep the forms of the sum of their directions
-    direction, forms = np.zeros_like(gradient), np.zeros_like(point.forms)
-    residual = -gradient
-    search = precondition(residual)
-    size = first_size = float(np.vdot(residual, search))
-    products = 0
-    while products < min(_MAX_PRODUCTS, max_passes) and size > _INEXACT**2 * first_size:
-        search_forms, image = product(search)
-        products += 1
-        bend = float(np.vdot(search, image))
-        if not bend > 0:  # rounding errors
-            break
-        direction = direction + size / bend * search
-        forms += size / bend * search_forms
-        residual = residual - size / bend * image
-        conjugate = precondition(residual)
-        size, before = float(np.vdot(residual, conjugate)), size
-        search = conjugate + size / before * search
+    (direction, forms), products = conjugate_gradients(
+        gradient,
+        (np.zeros_like(gradient), np.zeros_like(point.forms)),
+        product,
+        lambda residual: (precondition(residual),),
+        lambda residual, search: float(np.vdot(residual, search[0])),
+        tolerance=_INEXACT**2,
+        most=min(_MAX_PRODUCTS, max_passes),
+    )
 
     start = float(np.vdot(gradient, direction))
     pull = float(np.vdot(spread(trace.slopes, vectors), direction))
     # <L, M_0> changes at this rate, but for the forms' rounding errors, which cancel in this way
     rate = float(point.weights @ forms) + level * pull - start
 
-    def slope(length: float) -> float:
+    def slope(length: Array) -> Array:
         values, turned = np.linalg.eigh(point.tilt + length * direction)
         moved = _SmoothTrace(values, trace.width)
         along = float(np.vdot(spread(moved.slopes, turned), direction))
-        return float(softmax(point.forms + length * forms) @ forms) - rate + level * along
+        weights = softmax(point.forms + length * forms)
+        return np.asarray(float(weights @ forms) - rate + level * along)
 
-    return _Step(direction, _search(slope, start), products + 1)
+    if not start < 0:
+        return _Step(direction, 0.0, products + 1)
+    length = line_search(slope, np.asarray(start), flat=_FLAT, most=_MAX_TRIALS)
+    return _Step(direction, float(length), products + 1)
 
 
 def _heaviest(weights: Array) -> npt.NDArray[np.intp]:
@@ -377,23 +376,6 @@ def _inverse(diagonal: Array, products: Array) -> Callable[[Array], Array]:
             b / diagonal - cho_solve(factor, spread_out @ b, check_finite=False) @ spread_out
         )
     return lambda b: b / diagonal
-
-
-def _search(slope: Callable[[float], float], start: float) -> float:
-    """Return where a convex function that falls with slope `start` at 0 is nearly lowest."""
-    if not start < 0:
-        return 0.0
-    low, high, length = 0.0, np.inf, 1.0
-    for _ in range(_MAX_TRIALS):
-        here = slope(length)
-        if abs(here) <= _FLAT * -start:
-            return length
-        if here > 0:
-            high = length
-        else:
-            low = length
-        length = 2 * low if high == np.inf else (low + high) / 2
-    return low
 
 
 class _SmoothTrace:

@@ -50,6 +50,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.newton import Product, Vector, conjugate_gradients, line_search
 
 from .constants import BLOCK, UNIT, Constants, constants, summing
 from .losses import ConvexLoss, SoftmaxLoss
@@ -211,20 +212,6 @@ class KernelMatrix:
         return None
 
 
-def _line(slope: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
-    """Steps along directions of descent to a much smaller slope, by doubling and halving."""
-    low, high = np.zeros_like(start), np.full_like(start, np.inf)
-    step = np.ones_like(start)
-    for _ in range(60):
-        now = slope(step)
-        if (np.abs(now) <= _FLATTER * np.abs(start)).all():
-            break
-        low, high = np.where(now < 0, step, low), np.where(now > 0, step, high)
-        middle = np.where(np.isinf(high), 2 * step, (low + np.minimum(high, 1e300)) / 2)
-        step = np.where(np.abs(now) <= _FLATTER * np.abs(start), step, middle)
-    return step
-
-
 def newton(
     space: Space, y: FloatArray, loss: ConvexLoss, facts: Constants
 ) -> tuple[FloatArray, bool]:
@@ -253,7 +240,7 @@ def _newton(
         bend = loss.curvature(f, y)
         if work > 8:
             precondition = space.preconditioner(loss.diagonal(bend), facts.penalty)
-        x, xs, work = _conjugate_gradients(space, g * open_, bend, loss, facts, precondition)
+        x, xs, work = _direction(space, g * open_, bend, loss, facts, precondition)
         along = total(space.pairing(w, x, xs), loss.joint) * facts.penalty
         length = total(space.pairing(x, x, xs), loss.joint) * facts.penalty
 
@@ -261,14 +248,14 @@ def _newton(
             losses = total(loss.derivative(f + t * xs, y) * xs, loss.joint) / space.rows  # noqa: B023
             return np.asarray(losses + along + t * length)  # noqa: B023
 
-        moved = w + _line(slope, slope(np.zeros_like(along))) * x
+        moved = w + line_search(slope, slope(np.zeros_like(along)), flat=_FLATTER) * x
         if not np.isfinite(moved).all():
             break
         w = moved
     return w, False
 
 
-def _conjugate_gradients(
+def _direction(
     space: Space,
     g: FloatArray,
     bend: FloatArray,
@@ -278,31 +265,28 @@ def _conjugate_gradients(
 ) -> tuple[FloatArray, FloatArray, int]:
     """Newton direction to a hundredth, its scores, and the number of iterations."""
 
-    def divided(a: FloatArray, b: FloatArray) -> FloatArray:
-        return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+    def scored(r: FloatArray) -> Vector:
+        z = r if precondition is None else precondition(r)
+        return z, space.scores(z)
 
-    r = -g
-    x, xs = np.zeros_like(g), np.zeros_like(bend)
-    z = r if precondition is None else precondition(r)
-    zs = space.scores(z)
-    p, ps = z, zs
-    rz, first = (total(space.pairing(r, c, zs), loss.joint) for c in (z, r))
-    for done in range(_CONJUGATE_STEPS):
-        # measured by r itself: an old preconditioner hides what curved then and is flat now
-        if (total(space.pairing(r, r, zs), loss.joint) <= 1e-4 * first).all():
-            return x, xs, done
+    def product(search: Vector) -> Product:
+        p, ps = search
         bent = loss.curve(bend, ps)
         energy = total(bent * ps, loss.joint) / space.rows
         energy = energy + facts.penalty * total(space.pairing(p, p, ps), loss.joint)
-        step = divided(rz, energy)
-        x, xs = x + step * p, xs + step * ps
-        r = r - step * (space.lift(bent) / space.rows + facts.penalty * p)
-        z = r if precondition is None else precondition(r)
-        zs = space.scores(z)
-        before, rz = rz, total(space.pairing(r, z, zs), loss.joint)
-        turn = divided(rz, before)
-        p, ps = z + turn * p, zs + turn * ps
-    return x, xs, _CONJUGATE_STEPS
+        return Product(search, space.lift(bent) / space.rows + facts.penalty * p, energy)
+
+    def inner(r: FloatArray, z: Vector) -> FloatArray:
+        return total(space.pairing(r, *z), loss.joint)
+
+    def measure(r: FloatArray, z: Vector) -> FloatArray:
+        # by r itself: an old preconditioner hides what curved then and is flat now
+        return total(space.pairing(r, r, z[1]), loss.joint)
+
+    zero = np.zeros_like(g), np.zeros_like(bend)
+    options: dict[str, Any] = {"tolerance": 1e-4, "most": _CONJUGATE_STEPS, "measure": measure}
+    (x, xs), work = conjugate_gradients(g, zero, product, scored, inner, **options)
+    return x, xs, work
 
 
 def certified_descent(
