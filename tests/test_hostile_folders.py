@@ -112,7 +112,7 @@ RUNS = {  # each runs the command as soon as its names are trusted
         plan_=made(
             "dpadapt.kernels.kernel.Kernel",
             form=made(
-                "dpadapt.kernels.function_kernel.FunctionKernel",
+                "dpadapt.kernels.kernel.FunctionKernel",
                 function=named("canary_import.thing"),
                 bound=1.0,
             ),

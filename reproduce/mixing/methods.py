@@ -18,7 +18,7 @@ from dpadapt.mixing import (
     NoisyGDClassifier,
     StepsAtNoise,
 )
-from dpadapt.mixing.steps import row_mu
+from dpadapt.mixing.solver import row_mu
 from dpadapt.privacy import Private
 
 from .tasks import PENALTIES, Sample, error_of, fit_plain, non_private, public_only

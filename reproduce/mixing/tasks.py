@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from dpadapt.mixing.features import PublicSample, UnitRows
-from dpadapt.mixing.public_phase import penalised
+from dpadapt.mixing.features import PublicSample, UnitRows, penalised
 from reproduce.data.classes import ClassData, load_covertype
 
 from .data import (

@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from dpadapt.discrepancy._dual import DualRows, Level, Tilted
-from dpadapt.discrepancy._dual_solvers import newton, quasi_newton
+from dpadapt.discrepancy.dual import DualRows, Level, Tilted, newton, quasi_newton
 from dpadapt.discrepancy.minimisation import DiscrepancySolution, minimise_discrepancy
 
 
@@ -227,7 +226,7 @@ def test_either_solver_reaches_a_level_and_notices_an_impossible_one(solver):
 
 def test_single_precision_products_lose_no_digits(monkeypatch):
     X, target = reachable(3000, 12)
-    monkeypatch.setattr("dpadapt.discrepancy._dual._LARGE", 1)
+    monkeypatch.setattr("dpadapt.discrepancy.dual._LARGE", 1)
     assert DualRows(X, target).coarse.dtype == np.float32
     solution = minimise_discrepancy(X, target, gap=1e-9, max_iter=300)
     assert spectral(target - moment(X, solution.weights)) <= 1e-9 * solution.uniform_discrepancy

@@ -10,9 +10,8 @@ import pytest
 from dpadapt.kernels import erm
 from dpadapt.kernels import kernel as forms
 from dpadapt.kernels.constants import constants
-from dpadapt.kernels.erm import solve
+from dpadapt.kernels.erm import KernelMatrix, certified_gram_gradient, solve, solve_gram
 from dpadapt.kernels.features import PolynomialFeatures
-from dpadapt.kernels.gram import certified_gram_gradient, solve_gram
 from dpadapt.kernels.losses import (
     EpsilonInsensitive,
     HuberisedHinge,
@@ -21,7 +20,6 @@ from dpadapt.kernels.losses import (
     Squared,
     one_against_rest,
 )
-from dpadapt.kernels.spaces import KernelMatrix
 
 LOSSES = [
     Logistic(),

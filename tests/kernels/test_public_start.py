@@ -11,8 +11,7 @@ from dpadapt import KernelClassifier, KernelRegressor, Private
 from dpadapt.kernels import FunctionKernel, GaussianProcess
 from dpadapt.kernels.constants import constants
 from dpadapt.kernels.erm import certified_gradient, solve
-from dpadapt.kernels.losses import HuberisedHinge, Logistic, SoftmaxLoss
-from dpadapt.kernels.shifted_loss import Shifted
+from dpadapt.kernels.losses import HuberisedHinge, Logistic, Shifted, SoftmaxLoss
 from dpadapt.learning.shrinkage import shrunk
 
 BUDGET = {"delta": 1e-6, "noise": "seeded", "random_state": 0}

@@ -10,10 +10,9 @@ import pytest
 from scipy.stats import norm
 
 from dpadapt import AdaMixClassifier, Private
-from dpadapt.mixing import KnownNoise, horizon
-from dpadapt.mixing.features import PublicSample, UnitRows
-from dpadapt.mixing.horizon import affordable_noise, margins_of, plan_horizon, unseen_margins
-from dpadapt.mixing.public_phase import class_energy, penalised
+from dpadapt.mixing import KnownNoise, known_noise
+from dpadapt.mixing.features import PublicSample, UnitRows, class_energy, penalised
+from dpadapt.mixing.known_noise import affordable_noise, margins_of, plan_horizon, unseen_margins
 from mixing.mixing_problems import SEEDED, digits, make, problem
 
 
@@ -81,7 +80,7 @@ def test_margins_are_those_of_models_that_have_not_seen_the_row():
 
 def test_the_cap_reaches_the_plan(monkeypatch):
     given = []
-    monkeypatch.setattr(horizon, "affordable_noise", lambda m: given.append(m) or 0.123)
+    monkeypatch.setattr(known_noise, "affordable_noise", lambda m: given.append(m) or 0.123)
     X, y, T, t = problem(n=20_000)
     model = make(epsilon=8.0).fit(X, y, private=Private(T, t))
     assert model.plan_.kappa == 0.123

@@ -12,7 +12,7 @@ from dpadapt import Private
 from dpadapt.mixing import AdaMix, KnownNoise, Steps, StepsAtNoise, Theory
 from dpadapt.mixing.features import UnitRows
 from dpadapt.mixing.noisy_gradients import NoisyGradients, gradient_mechanisms
-from dpadapt.mixing.steps import row_mu
+from dpadapt.mixing.solver import row_mu
 from dpadapt.papers.mixing.steps import steps_for_noise
 from dpadapt.testing.speech import everything_said
 from dpadapt.testing.tape import releases, taped

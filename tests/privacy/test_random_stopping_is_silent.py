@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpadapt.base as base
-import dpadapt.mixing._classifier as mixing
+import dpadapt.mixing.classifier as mixing
 from dpadapt import Private
 from dpadapt.mixing import AdaMixClassifier
 from dpadapt.privacy import Cleaning, Session

@@ -13,13 +13,10 @@ from typing import Any
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.mixing._solver import Run
-from dpadapt.mixing.features import PublicSample, UnitRows
-from dpadapt.mixing.horizon import unseen_scores
-from dpadapt.mixing.iterates import Iterates
-from dpadapt.mixing.known_noise import KnownNoise
+from dpadapt.mixing.features import PublicSample, UnitRows, penalised
+from dpadapt.mixing.known_noise import KnownNoise, unseen_scores
 from dpadapt.mixing.noisy_gradients import gradient_mechanisms, open_gradients
-from dpadapt.mixing.public_phase import penalised
+from dpadapt.mixing.solver import Iterates, Run
 from dpadapt.privacy import Session
 
 from .public_model import PublicModel, class_weights

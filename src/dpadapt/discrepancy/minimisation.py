@@ -28,8 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ._dual import Array, DualRows, Found, Level, Tilted, norm
-from ._dual_solvers import concentrated, newton, quasi_newton
+from .dual import Array, DualRows, Level, Progress, Tilted, concentrated, newton, norm, quasi_newton
 
 _ROUNDING = 1e-12  # a discrepancy this small, relative to the moments, is a rounding error
 # The next level's place between the lower bound and the best discrepancy, after a level that was
@@ -159,9 +158,9 @@ def minimise_discrepancy(
         final = accept == goal
         return Level(accept, lower, give_up / unit, _SLACK * room, final, max_iter - passes)
 
-    def solve(level: Level) -> Found:
+    def solve(level: Level) -> Progress:
         nonlocal quick
-        found = Found(point, lower, 0)
+        found = Progress(point, lower, 0)
         if quick or concentrated(point.weights):
             found = newton(source, point, level)
             quick = found.settles(level)

@@ -31,13 +31,70 @@ from dpadapt.learning.least_squares import ball_least_squares
 from dpadapt.learning.softmax import softmax
 
 from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
-from .smooth_norm import SmoothNorm
 
-# How sharp: the smoothing may hide this share of the uniform weights' discrepancy, log(2d) / mu.
 _HIDDEN_SHARE = 1 / 6
 _LEAST_HIDDEN = 1e-6  # of the moments, where uniform weights are all but perfect
 _FIRST_STEP = 2.0  # divided by the size of the gradient; 0.5 / r_hat^2 where labels fit well
 _SHORTER, _LONGER = 0.5, 1.2  # step, after one that was refused and one that was taken
+
+
+@dataclass(frozen=True)
+class SmoothNorm:
+    r"""The two-sided softmax of the eigenvalues.
+
+    .. math:: \tilde F = \frac 1 \mu \log \sum_k (e^{\mu l_k} + e^{-\mu l_k}), \qquad
+              \|M\|_2 \le \tilde F \le \|M\|_2 + \log(2d) / \mu.
+
+    Parameters
+    ----------
+    mu : float
+        Sharpness, the paper's :math:`\mu`; nearer to the norm, and more sensitive, as it grows.
+
+    Examples
+    --------
+    >>> M = np.diag([0.3, -0.5])
+    >>> round(SmoothNorm(mu=100.0).value(M), 6)
+    0.5
+    >>> SmoothNorm(mu=100.0).gradient(M).round(6)
+    array([[ 0.,  0.],
+           [ 0., -1.]])
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        validate.positive("mu", self.mu)
+
+    def value(self, M: Array) -> float:
+        """Value at M."""
+        t = self.mu * np.linalg.eigvalsh(M)
+        shift = float(np.abs(t).max())
+        total = (np.exp(t - shift) + np.exp(-t - shift)).sum()
+        return (shift + math.log(total)) / self.mu
+
+    def gradient(self, M: Array) -> Array:
+        """Gradient H; its trace norm is at most 1."""
+        values, vectors = np.linalg.eigh(M)
+        t = self.mu * values
+        shift = np.abs(t).max()
+        up, down = np.exp(t - shift), np.exp(-t - shift)
+        return assembled((up - down) / (up + down).sum(), vectors)
+
+
+def assembled(values: Array, vectors: Array) -> Array:
+    """Symmetric matrix of these eigenvalues and eigenvectors.
+
+    Examples
+    --------
+    >>> assembled(np.array([1.0, 2.0]), np.eye(2))
+    array([[1., 0.],
+           [0., 2.]])
+    """
+    matrix: Array = (vectors * values) @ vectors.T
+    return matrix
+
+
+# How sharp: the smoothing may hide this share of the uniform weights' discrepancy, log(2d) / mu.
 
 
 class Projected(NamedTuple):

@@ -5,15 +5,12 @@ The paper's own algorithms stand in :mod:`dpadapt.papers.kernels`; their names h
 
 from dpadapt._lazy import lazily
 
-from .asked_methods import NoisePath
-from .erm import certified_gradient
+from .constants import KernelFacts, path_error
+from .erm import certified_gradient, certified_gram_gradient
 from .features import Fourier, Nystroem
-from .function_kernel import FunctionKernel
-from .gram import certified_gram_gradient
-from .interactive_predictor import InteractivePredictor
-from .kernel import RBF, Chi2, Cosine, InnerProduct, Laplacian, Linear, Polynomial
+from .interactive_predictor import InteractivePredictor, NoisePath
+from .kernel import RBF, Chi2, Cosine, FunctionKernel, InnerProduct, Laplacian, Linear, Polynomial
 from .kernel_classifier import KernelClassifier
-from .kernel_facts import KernelFacts, path_error
 from .kernel_regressor import KernelRegressor
 from .release import GaussianProcess
 

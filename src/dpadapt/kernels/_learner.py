@@ -15,15 +15,12 @@ from dpadapt.privacy import Cleaning, Hidden, Rows, Session
 from dpadapt.privacy.statistics import Gram, Prepared
 
 from . import queries
-from ._public_model import PublicModel
-from ._setup import Setup
-from .constants import SLACK, Constants
-from .function_kernel import FunctionKernel
-from .kernel_facts import KernelFacts
-from .losses import ConvexLoss
+from ._setup import PublicModel, Setup
+from .constants import SLACK, Constants, KernelFacts
+from .kernel import FunctionKernel
+from .losses import ConvexLoss, Shifted
 from .pool import Pool
 from .release import Release
-from .shifted_loss import Shifted
 
 _NO_RADIUS = 1e150  # rows that a kernel of one's own reads are not shortened
 _MOST = 0.95  # of the public rows have a residual within reach

@@ -18,11 +18,9 @@ from dpadapt.learning.story import Fact, Story, class_facts, number, short
 from dpadapt.privacy import Guarantee, Private, Schema, Session
 
 from ._learner import KernelTask, Learner
-from ._public_model import fit_public
-from ._setup import PenaltyNoise, make_setup
+from ._setup import PenaltyNoise, fit_public, make_setup
 from .features import Fourier, Nystroem
-from .function_kernel import FunctionKernel
-from .kernel import KERNELS, InnerProduct
+from .kernel import KERNELS, FunctionKernel, InnerProduct
 from .release import GaussianProcess
 
 _WEAK_PENALTY = 1e-2  # over R^2, at which a model is hardly shrunk

@@ -1,4 +1,4 @@
-r"""Certified minimisers of a regularised loss, from explicit features.
+r"""Certified minimisers of a regularised loss, from explicit features or from a kernel matrix.
 
     J(w) = (1/n) sum_i l(<w, phi_i>, y_i) + (lambda/2) \|w\|^2,    \|phi_i\| <= R.
 
@@ -22,22 +22,40 @@ rows. If not, two descents with steps 1/H follow, H = beta R^2 + lambda, kappa =
    has \|w_k\| <= 2C.
 
 How many steps were needed depends on the rows, so the time taken does too; nothing else does.
+
+**From a kernel matrix** the minimiser is w = sum_i a_i phi(x_i). Scores of the rows are K a, and
+the gradient of J is sum_i r_i phi(x_i) with r = l'(K a)/n + lambda a, so
+
+    \|grad J\|^2 = r^T K r <= n R^2 \|r\|^2.
+
+Newton's step solves (D K/n + lambda) s = -r, D the second derivatives, by conjugate gradients in
+the inner product of the kernel: one product with K each. The descents that must succeed if it
+does not are the same, on coefficients; in them a_i never exceeds L/(lambda n), so
+\|a\|_1 <= 2L/lambda bounds every rounding of K a.
+
+*Rounding of the certificate.* r^T K r is off by at most c u R^2 \|r\|_1^2, with c the number of
+roundings of a sum and of a kernel value (1024 are allowed for each of these); this is added before
+the root. Where it would hide the norm, sqrt(n) R \|r\| is the smaller bound. In the descents
+\|r\|_1 falls to twice beta R/lambda times the norm of the gradient, so the added term is at most
+sqrt(4 c u) kappa times that norm: the certificate is reached for every kappa up to 10^6.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.newton import Product, Vector, conjugate_gradients, line_search
 
-from .constants import Constants, constants
+from .constants import BLOCK, UNIT, Constants, constants, summing
 from .losses import ConvexLoss, SoftmaxLoss
-from .spaces import Explicit, KernelMatrix, Space, total
 
+_WIDEST_FACTOR = 4000  # columns for which a Hessian is factorised
 _NEWTON_STEPS = 100
 _CONJUGATE_STEPS = 200
 _NEARLY = 30  # times the target, for softer losses
@@ -45,18 +63,153 @@ _FLATTER = 0.1  # of the slope, after a line search: 0.5 zigzags between small k
 _LARGEST_GRAM = 10_000  # rows for which wide features are replaced by their kernel matrix
 
 
-def _line(slope: Callable[[FloatArray], FloatArray], start: FloatArray) -> FloatArray:
-    """Steps along directions of descent to a much smaller slope, by doubling and halving."""
-    low, high = np.zeros_like(start), np.full_like(start, np.inf)
-    step = np.ones_like(start)
-    for _ in range(60):
-        now = slope(step)
-        if (np.abs(now) <= _FLATTER * np.abs(start)).all():
-            break
-        low, high = np.where(now < 0, step, low), np.where(now > 0, step, high)
-        middle = np.where(np.isinf(high), 2 * step, (low + np.minimum(high, 1e300)) / 2)
-        step = np.where(np.abs(now) <= _FLATTER * np.abs(start), step, middle)
-    return step
+class Space(Protocol):
+    """Where minimisers live: coefficients, their scores on the rows, and inner products."""
+
+    rows: int
+    size: int
+
+    def scores(self, c: FloatArray) -> FloatArray:
+        """Of the rows, for coefficients c."""
+
+    def lift(self, r: FloatArray) -> FloatArray:
+        """Coefficients of sum_i r_i phi_i."""
+
+    def pairing(self, c: FloatArray, d: FloatArray, scores: FloatArray) -> FloatArray:
+        """Terms whose sum is the inner product of c with d, whose scores are given."""
+
+    def proved(self, c: FloatArray, g: FloatArray, joint: bool, facts: Constants) -> FloatArray:
+        """Bound of the norm of the gradient g at c, less the rounding; inf if c is too far."""
+
+    def preconditioner(
+        self, weights: FloatArray, penalty: float
+    ) -> Callable[[FloatArray], FloatArray] | None:
+        """Approximate inverse of the Hessian with these weights of rows."""
+
+
+def total(terms: FloatArray, joint: bool) -> FloatArray:
+    """Sum of each column, or of all: one number for each problem, ready to broadcast.
+
+    Examples
+    --------
+    >>> total(np.ones((3, 2)), joint=False)
+    array([[3., 3.]])
+    """
+    return np.asarray(terms.sum(axis=None if joint else 0, keepdims=True))
+
+
+class Explicit:
+    """Features F of shape (n, D), dense or sparse by rows, in double precision.
+
+    Examples
+    --------
+    >>> Explicit(np.array([[1.0], [2.0]])).lift(np.array([[1.0], [1.0]]))
+    array([[3.]])
+    """
+
+    def __init__(self, features: Any) -> None:
+        self.features = features.astype(np.float64, copy=False)
+        self.rows, self.size = features.shape
+        self._products: tuple[FloatArray, list[FloatArray]] | None = None  # of the last weights
+
+    def scores(self, c: FloatArray) -> FloatArray:
+        return np.asarray(self.features @ c)
+
+    def lift(self, r: FloatArray) -> FloatArray:
+        out = np.zeros((self.size, r.shape[1]))
+        for start in range(0, self.rows, BLOCK):
+            out += self.features[start : start + BLOCK].T @ r[start : start + BLOCK]
+        return out
+
+    def pairing(self, c: FloatArray, d: FloatArray, scores: FloatArray) -> FloatArray:
+        return np.asarray(c * d)
+
+    def proved(self, c: FloatArray, g: FloatArray, joint: bool, facts: Constants) -> FloatArray:
+        near = np.sqrt(total(c * c, joint)) <= 2 * facts.norm_bound
+        return np.where(near, np.sqrt(total(g * g, joint)), np.inf)
+
+    def preconditioner(
+        self, weights: FloatArray, penalty: float
+    ) -> Callable[[FloatArray], FloatArray] | None:
+        if self.size > min(_WIDEST_FACTOR, self.rows) or not isinstance(self.features, np.ndarray):
+            return None
+        if self._products is None or not np.array_equal(self._products[0], weights):
+            self._products = weights, [self._weighted(column) for column in weights.T]
+        penalised = penalty * np.eye(self.size)
+        try:
+            factors = [
+                cho_factor(penalised + product, check_finite=False) for product in self._products[1]
+            ]
+        except np.linalg.LinAlgError:
+            return None
+
+        def apply(c: FloatArray) -> FloatArray:
+            columns = [cho_solve(f, c[:, j], check_finite=False) for j, f in enumerate(factors)]
+            return np.column_stack(columns)
+
+        return apply
+
+    def _weighted(self, weights: FloatArray) -> FloatArray:
+        """F^T diag(weights) F / n."""
+        out = np.zeros((self.size, self.size))
+        active = np.flatnonzero(weights)
+        for start in range(0, len(active), 4 * BLOCK):
+            part = active[start : start + 4 * BLOCK]
+            scaled = self.features[part] * np.sqrt(weights[part, None] / self.rows)
+            out += scaled.T @ scaled
+        return out
+
+
+class KernelMatrix:
+    """The span of n rows, by their kernel matrix: coefficients, scores and inner products.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        Symmetric, in double precision; a view of a larger array will do.
+
+    Examples
+    --------
+    >>> KernelMatrix(np.array([[2.0, 1.0], [1.0, 2.0]])).scores(np.array([[1.0], [0.0]])).ravel()
+    array([2., 1.])
+    """
+
+    def __init__(self, matrix: FloatArray) -> None:
+        self.matrix = matrix
+        self.rows = self.size = len(matrix)
+
+    def scores(self, c: FloatArray) -> FloatArray:
+        """K c, summed in blocks."""
+        out = np.zeros(c.shape)
+        for start in range(0, self.rows, BLOCK):
+            out += self.matrix[start : start + BLOCK].T @ c[start : start + BLOCK]
+        return out
+
+    def lift(self, r: FloatArray) -> FloatArray:
+        """Coefficients are multiples of the rows already."""
+        return r
+
+    def pairing(self, c: FloatArray, d: FloatArray, scores: FloatArray) -> FloatArray:
+        """c^T K d, from K d."""
+        return np.asarray(c * scores)
+
+    def proved(self, c: FloatArray, g: FloatArray, joint: bool, facts: Constants) -> FloatArray:
+        """Bound of the norm of sum_i g_i phi(x_i), if the coefficients c are in their bounds."""
+        lengths = np.abs(c) if not joint else np.sqrt((c * c).sum(axis=1, keepdims=True))
+        near = lengths.sum(axis=0, keepdims=True) <= 2 * facts.lipschitz / facts.penalty
+        loose = np.sqrt(self.rows * total(g * g, joint)) * facts.radius
+        if (loose <= facts.target).all():  # spares a product
+            return np.where(near, loose, np.inf)
+        square = np.maximum(total(g * self.scores(g), joint), 0.0)
+        hidden = (2 * summing(self.rows) + BLOCK) * UNIT * facts.radius**2
+        off = hidden * total(np.abs(g).sum(axis=0, keepdims=True) ** 2, joint)
+        return np.where(near, np.minimum(loose, np.sqrt(square + off)), np.inf)
+
+    def preconditioner(
+        self, weights: FloatArray, penalty: float
+    ) -> Callable[[FloatArray], FloatArray] | None:
+        """None: the inner product of the kernel is preconditioning enough."""
+        return None
 
 
 def newton(
@@ -87,7 +240,7 @@ def _newton(
         bend = loss.curvature(f, y)
         if work > 8:
             precondition = space.preconditioner(loss.diagonal(bend), facts.penalty)
-        x, xs, work = _conjugate_gradients(space, g * open_, bend, loss, facts, precondition)
+        x, xs, work = _direction(space, g * open_, bend, loss, facts, precondition)
         along = total(space.pairing(w, x, xs), loss.joint) * facts.penalty
         length = total(space.pairing(x, x, xs), loss.joint) * facts.penalty
 
@@ -95,14 +248,14 @@ def _newton(
             losses = total(loss.derivative(f + t * xs, y) * xs, loss.joint) / space.rows  # noqa: B023
             return np.asarray(losses + along + t * length)  # noqa: B023
 
-        moved = w + _line(slope, slope(np.zeros_like(along))) * x
+        moved = w + line_search(slope, slope(np.zeros_like(along)), flat=_FLATTER) * x
         if not np.isfinite(moved).all():
             break
         w = moved
     return w, False
 
 
-def _conjugate_gradients(
+def _direction(
     space: Space,
     g: FloatArray,
     bend: FloatArray,
@@ -112,31 +265,28 @@ def _conjugate_gradients(
 ) -> tuple[FloatArray, FloatArray, int]:
     """Newton direction to a hundredth, its scores, and the number of iterations."""
 
-    def divided(a: FloatArray, b: FloatArray) -> FloatArray:
-        return np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+    def scored(r: FloatArray) -> Vector:
+        z = r if precondition is None else precondition(r)
+        return z, space.scores(z)
 
-    r = -g
-    x, xs = np.zeros_like(g), np.zeros_like(bend)
-    z = r if precondition is None else precondition(r)
-    zs = space.scores(z)
-    p, ps = z, zs
-    rz, first = (total(space.pairing(r, c, zs), loss.joint) for c in (z, r))
-    for done in range(_CONJUGATE_STEPS):
-        # measured by r itself: an old preconditioner hides what curved then and is flat now
-        if (total(space.pairing(r, r, zs), loss.joint) <= 1e-4 * first).all():
-            return x, xs, done
+    def product(search: Vector) -> Product:
+        p, ps = search
         bent = loss.curve(bend, ps)
         energy = total(bent * ps, loss.joint) / space.rows
         energy = energy + facts.penalty * total(space.pairing(p, p, ps), loss.joint)
-        step = divided(rz, energy)
-        x, xs = x + step * p, xs + step * ps
-        r = r - step * (space.lift(bent) / space.rows + facts.penalty * p)
-        z = r if precondition is None else precondition(r)
-        zs = space.scores(z)
-        before, rz = rz, total(space.pairing(r, z, zs), loss.joint)
-        turn = divided(rz, before)
-        p, ps = z + turn * p, zs + turn * ps
-    return x, xs, _CONJUGATE_STEPS
+        return Product(search, space.lift(bent) / space.rows + facts.penalty * p, energy)
+
+    def inner(r: FloatArray, z: Vector) -> FloatArray:
+        return total(space.pairing(r, *z), loss.joint)
+
+    def measure(r: FloatArray, z: Vector) -> FloatArray:
+        # by r itself: an old preconditioner hides what curved then and is flat now
+        return total(space.pairing(r, r, z[1]), loss.joint)
+
+    zero = np.zeros_like(g), np.zeros_like(bend)
+    options: dict[str, Any] = {"tolerance": 1e-4, "most": _CONJUGATE_STEPS, "measure": measure}
+    (x, xs), work = conjugate_gradients(g, zero, product, scored, inner, **options)
+    return x, xs, work
 
 
 def certified_descent(
@@ -279,4 +429,73 @@ def certified_gradient(
     c = np.asarray(w, dtype=np.float64).reshape(space.size, -1)
     with np.errstate(all="ignore"):
         g = space.lift(loss.derivative(space.scores(c), labels) / space.rows) + penalty * c
+        return float(space.proved(c, g, loss.joint, facts).max() + facts.rounding)
+
+
+def solve_gram(
+    matrix: FloatArray, y: Any, loss: ConvexLoss, penalty: float, radius: float
+) -> FloatArray:
+    r"""Coefficients a of w = sum_i a_i phi(x_i) with \|grad J(w)\| <= r certified.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        K(x_i, x_j), with K(x, x) at most ``radius`` squared; in double precision.
+    y : ndarray of shape (n,) or (n, k)
+    loss : Loss
+    penalty : float
+        lambda.
+    radius : float
+        R.
+
+    Returns
+    -------
+    ndarray of shape (n,), or (n, k) for k columns of labels or k classes of softmax
+        Predictions at z are K(z, X) a.
+
+    Examples
+    --------
+    >>> from dpadapt.kernels.losses import Squared
+    >>> solve_gram(np.eye(2), [1.0, -1.0], Squared(1.0), penalty=1.0, radius=1.0).round(3)
+    array([ 0.5, -0.5])
+    """
+    labels, facts = _problem(matrix, y, loss, penalty, radius)
+    a = minimise(KernelMatrix(matrix), labels, loss, facts)
+    return a if np.ndim(y) == 2 or loss.joint else a[:, 0]
+
+
+def _problem(
+    matrix: FloatArray, y: Any, loss: ConvexLoss, penalty: float, radius: float
+) -> tuple[FloatArray, Constants]:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype != np.float64:
+        raise ValueError(
+            "the kernel matrix must be square and of float64: single precision amplifies rounding "
+            f"beyond the sensitivity; got {matrix.shape} of {matrix.dtype}."
+        )
+    return problem(len(matrix), y, loss, radius, penalty, None)
+
+
+def certified_gram_gradient(
+    matrix: FloatArray, y: Any, loss: ConvexLoss, penalty: float, radius: float, a: FloatArray
+) -> float:
+    r"""Bound of \|grad J(w)\|, w = sum_i a_i phi(x_i), rounding included; not to be released.
+
+    Parameters
+    ----------
+    matrix, y, loss, penalty, radius
+        As in :func:`solve_gram`.
+    a : ndarray
+        Coefficients.
+
+    Examples
+    --------
+    >>> from dpadapt.kernels.losses import Squared
+    >>> round(certified_gram_gradient(np.eye(1), [1.0], Squared(1.0), 1.0, 1.0, np.zeros(1)), 6)
+    2.0
+    """
+    labels, facts = _problem(matrix, y, loss, penalty, radius)
+    space = KernelMatrix(matrix)
+    c = np.asarray(a, dtype=np.float64).reshape(space.size, -1)
+    with np.errstate(all="ignore"):
+        g = loss.derivative(space.scores(c), labels) / space.rows + penalty * c
         return float(space.proved(c, g, loss.joint, facts).max() + facts.rounding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -18,18 +19,61 @@ from dpadapt.base import PrivateEstimator, Problem
 from dpadapt.learning.constraints import Count, Instance, Named, Positive, Table
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Guarantee, Private, Session
+from dpadapt.privacy.mechanisms import GaussianPath
 from dpadapt.privacy.mechanisms._digest import public_digest
-from dpadapt.privacy.mechanisms.asked_model import AskedModel
+from dpadapt.privacy.mechanisms.asked_model import AskedModel, Interactive
 from dpadapt.privacy.mechanisms.asking import open_answers, restore_answers
 
 from ._learner import Learner
 from ._model import KernelModel
-from .asked_methods import NoisePath
+from .constants import Constants
 from .pool import Pool, nearest_in_ball
 
-# parameters that change nothing that is answered
 _FREE = ("estimator", "state", "most_questions", "ledger", "verbose")
 _SHOWN = 50  # public rows on which a kernel of one's own is compared
+
+
+class AskedMethod(Strategy):
+    """A way to answer questions about a private model.
+
+    Examples
+    --------
+    >>> isinstance(NoisePath(), AskedMethod)
+    True
+    """
+
+    @abstractmethod
+    def mechanism(
+        self, facts: Constants, outputs: int, epsilon: float, delta: float
+    ) -> Interactive:
+        """Return the mechanism; by how much answers move is proved in :mod:`.queries`.
+
+        Parameters
+        ----------
+        facts : Constants
+        outputs : int
+        epsilon, delta : float
+        """
+
+
+@dataclass(frozen=True)
+class NoisePath(AskedMethod):
+    """One path of a Gaussian process, for any number of questions.
+
+    Examples
+    --------
+    >>> NoisePath()
+    NoisePath()
+    """
+
+    def mechanism(
+        self, facts: Constants, outputs: int, epsilon: float, delta: float
+    ) -> Interactive:
+        """Noise by how far the whole model moves."""
+        return GaussianPath(facts.sensitivity)
+
+
+# parameters that change nothing that is answered
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian
 
 from . import queries
-from .constants import Bounds, Constants
-from .kernel_facts import KernelFacts, path_error
+from .constants import Bounds, Constants, KernelFacts, path_error
 from .pool import Pool
 
 
@@ -164,7 +163,7 @@ class GaussianProcess(Release):
         """Largest error of so many answers.
 
         Noise of s in each of D numbers moves an answer by s R at most but for chance
-        (:func:`~dpadapt.kernels.kernel_facts.path_error`). What is dropped as noise is no longer
+        (:func:`~dpadapt.kernels.constants.path_error`). What is dropped as noise is no longer
         than s in each number: |c^_b| min(1, d s^2/|c^_b|^2) <= s sqrt(d).
         """
         if not explicit:

@@ -8,7 +8,7 @@ from dpadapt._lazy import lazily
 
 from .adamix_classifier import AdaMixClassifier
 from .known_noise import KnownNoise
-from .steps import Steps
+from .solver import Steps
 
 __all__ = [
     "AdaMix",

@@ -9,9 +9,9 @@ from dpadapt.learning.constraints import Named, Table
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy.accounting.events import Relation
 
-from ._classifier import UnitClassifier
-from ._solver import Solver
+from .classifier import UnitClassifier
 from .known_noise import KnownNoise
+from .solver import Solver
 
 _SOLVERS: Mapping[str, type | str] = {
     "known-noise": KnownNoise,

@@ -18,7 +18,7 @@ import numpy as np
 
 from dpadapt import _validate as validate
 from dpadapt.discrepancy.matrices import Array
-from dpadapt.discrepancy.smooth_norm import SmoothNorm, assembled
+from dpadapt.discrepancy.variable_projection import SmoothNorm, assembled
 
 from .queries import Bounds
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpadapt.kernels.asked_methods import AskedMethod
 from dpadapt.kernels.constants import Bounds, Constants
+from dpadapt.kernels.interactive_predictor import AskedMethod
 from dpadapt.learning.constraints import Count, OneOf, Table
 from dpadapt.privacy.mechanisms.asked_model import Interactive
 

@@ -44,8 +44,7 @@ import math
 from dataclasses import replace
 
 from dpadapt import _validate as validate
-from dpadapt.kernels.constants import Bounds
-from dpadapt.kernels.kernel_facts import KernelFacts
+from dpadapt.kernels.constants import Bounds, KernelFacts
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
 

@@ -32,8 +32,7 @@ import numpy as np
 
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
-from dpadapt.kernels.constants import Bounds, Constants
-from dpadapt.kernels.kernel_facts import KernelFacts
+from dpadapt.kernels.constants import Bounds, Constants, KernelFacts
 from dpadapt.kernels.pool import Pool, nearest_in_ball
 from dpadapt.kernels.release import Release
 from dpadapt.learning.constraints import Between, OneOf, Table

@@ -30,8 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.kernels.constants import Bounds, Constants
-from dpadapt.kernels.kernel_facts import KernelFacts
+from dpadapt.kernels.constants import Bounds, Constants, KernelFacts
 from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.release import Release
 from dpadapt.privacy import Hidden, Session

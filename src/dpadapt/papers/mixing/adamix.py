@@ -30,8 +30,8 @@ from dpadapt.learning.constraints import Flag, Named, NonNegative, Null, Positiv
 from dpadapt.learning.descent import descend
 from dpadapt.learning.softmax import Array, gradient
 from dpadapt.learning.strategy import strategy_of
-from dpadapt.mixing._solver import Run
 from dpadapt.mixing.features import PublicSample
+from dpadapt.mixing.solver import Run
 
 from .clipping import AdaptiveClip, FixedClip, held_out
 from .filtered_gradients import within

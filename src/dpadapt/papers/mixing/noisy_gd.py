@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from dpadapt.learning.constraints import Flag, Instance, NonNegative, Null, Positive, Table
 from dpadapt.learning.descent import descend
 from dpadapt.learning.softmax import Array
-from dpadapt.mixing._solver import Run
+from dpadapt.mixing.solver import Run
 
 from .constraint import ConstraintSet
 from .steps import PaperSolver

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from dpadapt.learning.constraints import Named, Table
-from dpadapt.mixing._classifier import UnitClassifier
-from dpadapt.mixing.steps import Steps
+from dpadapt.mixing.classifier import UnitClassifier
+from dpadapt.mixing.solver import Steps
 from dpadapt.privacy.accounting.events import Relation
 
 from .noisy_gd import NoisyGD

@@ -9,8 +9,7 @@ from typing import ClassVar
 from dpadapt import _validate as validate
 from dpadapt.learning.constraints import Positive, Table
 from dpadapt.learning.strategy import Strategy
-from dpadapt.mixing._solver import Solver
-from dpadapt.mixing.steps import FILTER, row_mu
+from dpadapt.mixing.solver import FILTER, Solver, row_mu
 from dpadapt.privacy import Session
 
 
@@ -23,7 +22,7 @@ class StepsAtNoise(Strategy):
     sigma : float, default=20.0
         Noise over clip; the default is the paper's.
     individual_filter : float, optional
-        As in :class:`~dpadapt.mixing.steps.Steps`.
+        As in :class:`~dpadapt.mixing.solver.Steps`.
 
     Examples
     --------

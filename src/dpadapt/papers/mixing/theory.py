@@ -28,8 +28,8 @@ import numpy as np
 
 from dpadapt.learning.constraints import Instance, Null, Positive, Table
 from dpadapt.learning.softmax import Array, gradient
-from dpadapt.mixing._solver import Run
 from dpadapt.mixing.features import PublicSample
+from dpadapt.mixing.solver import Run
 
 from .constraint import ConstraintSet
 from .public_phase import one_pass

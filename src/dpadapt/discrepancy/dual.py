@@ -1,4 +1,12 @@
-r"""Solvers of the dual at one level: truncated Newton steps, and L-BFGS where these are slow.
+r"""The dual of discrepancy minimisation: tilts, their weights, what these certify, and its solvers.
+
+The dual at the level :math:`\tau` is a concave function of a symmetric tilt L:
+
+.. math:: \langle L, M_0\rangle - \log mean_i \exp(x_i^T L x_i) - \tau \|L\|_{tr}.
+
+A pass over the rows is two m x d x d products. Second derivatives are computed in single precision
+for large samples, since a Newton direction need not be exact. A level is solved by truncated Newton
+steps, and by L-BFGS where these are slow.
 
 Both smooth the trace norm to :math:`Tr (L^2 + e^2 I)^{1/2}`. A Newton direction comes from
 conjugate gradients, each of which is a pass over the rows; the preconditioner is diagonal in the
@@ -13,18 +21,23 @@ singular, and L-BFGS gets further in as many passes.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import OptimizeResult, minimize
 
+from dpadapt.learning.newton import Product, Vector, conjugate_gradients, line_search
 from dpadapt.learning.softmax import softmax
 
-from ._dual import Array, DualRows, Found, Level, Tilted, spread
+Array = npt.NDArray[np.float64]
+_Rows = npt.NDArray[Any]
 
+_BLOCK = 4096  # rows per matrix product: the temporaries stay in the processor's cache
+_LARGE = 1_000_000  # numbers in the rows from which single precision pays
 _SMOOTHING = 0.2  # smoothing of the trace norm, relative to the tilt's mean |eigenvalue|, at most
 _INEXACT = 0.3  # relative error of a Newton direction, in the preconditioner's norm
 _MAX_PRODUCTS = 60  # of one Newton direction
@@ -37,16 +50,152 @@ _MEMORY = 20  # curvature pairs kept by L-BFGS
 _CURVATURE = 3.0  # of the smoothed trace norm for L-BFGS, relative to 1 / mean |eigenvalue|
 
 
+class DualRows:
+    """The rows and the target, in units of the longest row and the eigenbasis of the moment."""
+
+    def __init__(self, X: Array, target_moment: Array) -> None:
+        longest = float(np.sqrt(np.vecdot(X, X).max()))
+        self.unit = longest if longest > 0 else 1.0
+        rows = X / self.unit
+        self.rotation: Array = np.linalg.eigh(rows.T @ rows)[1]
+        self.rows: Array = rows @ self.rotation
+        symmetric = (target_moment + target_moment.T) / (2 * self.unit**2)
+        self.target: Array = self.rotation.T @ symmetric @ self.rotation
+        self.coarse: _Rows = self.rows
+        if self.rows.size >= _LARGE:
+            self.coarse = self.rows.astype(np.float32)
+
+    def forms(self, tilt: Array) -> Array:
+        """Return x_i^T L x_i for every row."""
+        return _forms(self.rows, tilt)
+
+    def moment(self, weights: Array) -> Array:
+        """Return S(q)."""
+        total = np.zeros_like(self.target)
+        for block, rows in _blocks(self.rows):
+            half = rows * np.sqrt(weights[block, None])
+            total += half.T @ half
+        return total
+
+    def curvature(self, weights: Array, direction: Array) -> tuple[Array, Array]:
+        """Return the direction's forms and the weighted covariance of these with x x^T."""
+        forms = _forms(self.coarse, direction)
+        factors = self._coarse(weights * (forms - weights @ forms))
+        total = np.zeros_like(self.target)
+        for block, rows in _blocks(self.coarse):
+            total += (rows * factors[block]).T @ rows
+        return forms, (total + total.T) / (2 * len(forms))
+
+    def product_variances(self, weights: Array, basis: Array) -> Array:
+        """Return the weighted variance of y_k y_l for every pair of coordinates in the basis."""
+        factors, turn = self._coarse(weights), basis.astype(self.coarse.dtype)
+        second, fourth = np.zeros_like(self.target), np.zeros_like(self.target)
+        for block, rows in _blocks(self.coarse):
+            turned = rows @ turn
+            second += (turned * factors[block]).T @ turned
+            turned *= turned
+            fourth += (turned * factors[block]).T @ turned
+        m = len(self.rows)
+        return np.maximum(fourth / m - (second / m) ** 2, 0.0)
+
+    def _coarse(self, factors: Array) -> _Rows:
+        """Return one factor per row, times m against underflow, as a column."""
+        return (len(factors) * factors).astype(self.coarse.dtype)[:, None]
+
+
+class Tilted:
+    """The weights of one tilt, and what they certify."""
+
+    def __init__(self, source: DualRows, tilt: Array) -> None:
+        # exactly symmetric: of rounding errors in one triangle only, nothing would be certified
+        self.tilt = tilt = (tilt + tilt.T) / 2
+        self.forms = source.forms(tilt)
+        self.weights: Array = softmax(self.forms)
+        highest = self.forms.max()
+        self.log_mean = float(highest + np.log(np.exp(self.forms - highest).mean()))
+        self.residual: Array = source.target - source.moment(self.weights)
+        self.discrepancy = norm(self.residual)
+        self.eigenvalues, self.eigenvectors = np.linalg.eigh(tilt)
+        self.trace_norm = float(np.abs(self.eigenvalues).sum())
+        self.alignment = float(np.vdot(tilt, source.target))
+
+    @cached_property
+    def lower_bound(self) -> float:
+        """No weights have a smaller discrepancy (the tilt must not be zero)."""
+        return (self.alignment - float(self.forms.max())) / self.trace_norm
+
+    @cached_property
+    def nearest_below(self) -> float:
+        """No weights of at most this discrepancy are nearer to uniform."""
+        return float(np.vdot(self.tilt, self.residual)) / self.trace_norm
+
+
+class Level(NamedTuple):
+    """One level: weights of a discrepancy under `accept` are wanted, none is under `lower`."""
+
+    accept: float
+    lower: float
+    give_up: float
+    slack: float
+    final: bool
+    max_passes: int
+
+    @property
+    def aim(self) -> float:
+        """The constraint's tau: under `accept`, so that approximate solutions are accepted."""
+        return self.accept - self.slack
+
+    def solved_by(self, point: Tilted) -> bool:
+        """Whether the weights are good enough, on the final level also near enough to uniform."""
+        near = not self.final or point.nearest_below >= self.aim - self.slack
+        return point.discrepancy <= self.accept and near
+
+
+class Progress(NamedTuple):
+    """The best point of a level so far, the bound that was proved, and the passes it took."""
+
+    best: Tilted
+    lower: float
+    passes: int
+
+    def settles(self, level: Level) -> bool:
+        """Whether the level is solved or proved impossible."""
+        return level.solved_by(self.best) or self.lower > min(level.aim, level.give_up)
+
+
+def norm(symmetric: Array) -> float:
+    """Return the spectral norm."""
+    return float(np.abs(np.linalg.eigvalsh(symmetric)).max())
+
+
+def spread(values: Array, vectors: Array) -> Array:
+    """Return the symmetric matrix of given eigenvalues and eigenvectors."""
+    matrix: Array = (vectors * values) @ vectors.T
+    return matrix
+
+
+def _blocks(rows: _Rows) -> Iterator[tuple[slice, _Rows]]:
+    for start in range(0, len(rows), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        yield block, rows[block]
+
+
+def _forms(rows: _Rows, tilt: Array) -> Array:
+    matrix = tilt.astype(rows.dtype)
+    parts = [np.vecdot(block @ matrix, block) for _, block in _blocks(rows)]
+    return np.concatenate(parts).astype(np.float64)
+
+
 def concentrated(weights: Array) -> bool:
     """Whether a few hundred rows have nearly all the weight."""
     return float(weights[_heaviest(weights)].sum()) >= _HEAVY_SHARE
 
 
-def newton(source: DualRows, start: Tilted, level: Level) -> Found:
+def newton(source: DualRows, start: Tilted, level: Level) -> Progress:
     """Maximise the smoothed dual until the level is solved, impossible, or out of passes."""
     smoothing = min(_SMOOTHING, 2 * level.slack / level.aim)
     point = start
-    found = Found(start, level.lower, 0)
+    found = Progress(start, level.lower, 0)
     patience = min(_PATIENCE, level.max_passes)
     while found.passes < patience and not found.settles(level):
         step = _newton_step(source, point, level.aim, smoothing, patience - found.passes)
@@ -54,7 +203,7 @@ def newton(source: DualRows, start: Tilted, level: Level) -> Found:
             return found._replace(passes=found.passes + step.passes)
         point = Tilted(source, point.tilt + step.length * step.direction)
         better = level.solved_by(point) or point.discrepancy < found.best.discrepancy
-        found = Found(
+        found = Progress(
             point if better else found.best,
             max(found.lower, point.lower_bound),
             found.passes + step.passes + 1,
@@ -62,7 +211,7 @@ def newton(source: DualRows, start: Tilted, level: Level) -> Found:
     return found
 
 
-def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Found:
+def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
     """Do the same by L-BFGS."""
     d = len(source.target)
     mean_eigenvalue = start.trace_norm / d
@@ -82,7 +231,7 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Found:
         return half + np.triu(half, 1).T
 
     evaluated: list[Tilted] = []  # the latest point only
-    found = Found(start, level.lower, 0)
+    found = Progress(start, level.lower, 0)
 
     def negative_dual(unknowns: Array) -> tuple[float, Array]:
         nonlocal found
@@ -99,7 +248,7 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Found:
         point = evaluated[0]
         better = level.solved_by(point) or point.discrepancy < found.best.discrepancy
         best = point if better else found.best
-        found = Found(best, max(found.lower, point.lower_bound), found.passes)
+        found = Progress(best, max(found.lower, point.lower_bound), found.passes)
         if found.settles(level) or found.passes >= level.max_passes:
             raise StopIteration
 
@@ -130,41 +279,39 @@ def _newton_step(
     bends = level * trace.bends
     precondition = _preconditioner(source, point, bends)
 
-    def product(direction: Array) -> tuple[Array, Array]:
-        forms, curvature = source.curvature(point.weights, direction)
-        return forms, curvature + vectors @ (bends * (vectors.T @ direction @ vectors)) @ vectors.T
+    def product(search: Vector) -> Product:
+        """With the forms, which add up as the directions do."""
+        turned = vectors.T @ search[0] @ vectors
+        forms, curvature = source.curvature(point.weights, search[0])
+        image = curvature + vectors @ (bends * turned) @ vectors.T
+        return Product((search[0], forms), image, float(np.vdot(search[0], image)))
 
-    # conjugate gradients, which keep the forms of the sum of their directions
-    direction, forms = np.zeros_like(gradient), np.zeros_like(point.forms)
-    residual = -gradient
-    search = precondition(residual)
-    size = first_size = float(np.vdot(residual, search))
-    products = 0
-    while products < min(_MAX_PRODUCTS, max_passes) and size > _INEXACT**2 * first_size:
-        search_forms, image = product(search)
-        products += 1
-        bend = float(np.vdot(search, image))
-        if not bend > 0:  # rounding errors
-            break
-        direction = direction + size / bend * search
-        forms += size / bend * search_forms
-        residual = residual - size / bend * image
-        conjugate = precondition(residual)
-        size, before = float(np.vdot(residual, conjugate)), size
-        search = conjugate + size / before * search
+    (direction, forms), products = conjugate_gradients(
+        gradient,
+        (np.zeros_like(gradient), np.zeros_like(point.forms)),
+        product,
+        lambda residual: (precondition(residual),),
+        lambda residual, search: float(np.vdot(residual, search[0])),
+        tolerance=_INEXACT**2,
+        most=min(_MAX_PRODUCTS, max_passes),
+    )
 
     start = float(np.vdot(gradient, direction))
     pull = float(np.vdot(spread(trace.slopes, vectors), direction))
     # <L, M_0> changes at this rate, but for the forms' rounding errors, which cancel in this way
     rate = float(point.weights @ forms) + level * pull - start
 
-    def slope(length: float) -> float:
+    def slope(length: Array) -> Array:
         values, turned = np.linalg.eigh(point.tilt + length * direction)
         moved = _SmoothTrace(values, trace.width)
         along = float(np.vdot(spread(moved.slopes, turned), direction))
-        return float(softmax(point.forms + length * forms) @ forms) - rate + level * along
+        weights = softmax(point.forms + length * forms)
+        return np.asarray(float(weights @ forms) - rate + level * along)
 
-    return _Step(direction, _search(slope, start), products + 1)
+    if not start < 0:
+        return _Step(direction, 0.0, products + 1)
+    length = line_search(slope, np.asarray(start), flat=_FLAT, most=_MAX_TRIALS)
+    return _Step(direction, float(length), products + 1)
 
 
 def _heaviest(weights: Array) -> npt.NDArray[np.intp]:
@@ -229,23 +376,6 @@ def _inverse(diagonal: Array, products: Array) -> Callable[[Array], Array]:
             b / diagonal - cho_solve(factor, spread_out @ b, check_finite=False) @ spread_out
         )
     return lambda b: b / diagonal
-
-
-def _search(slope: Callable[[float], float], start: float) -> float:
-    """Return where a convex function that falls with slope `start` at 0 is nearly lowest."""
-    if not start < 0:
-        return 0.0
-    low, high, length = 0.0, np.inf, 1.0
-    for _ in range(_MAX_TRIALS):
-        here = slope(length)
-        if abs(here) <= _FLAT * -start:
-            return length
-        if here > 0:
-            high = length
-        else:
-            low = length
-        length = 2 * low if high == np.inf else (low + high) / 2
-    return low
 
 
 class _SmoothTrace:
