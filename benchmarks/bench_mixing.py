@@ -31,9 +31,9 @@ for _variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np  # noqa: E402
 
 from dpadapt import Private  # noqa: E402
+from dpadapt.learning.softmax import residuals  # noqa: E402
 from dpadapt.mixing.features import UnitRows  # noqa: E402
 from dpadapt.mixing.queries import ClippedGradients  # noqa: E402
-from dpadapt.mixing.softmax import residuals  # noqa: E402
 from dpadapt.papers.mixing.projection import GradientSpan, WithProducts  # noqa: E402
 from dpadapt.papers.mixing.queries import ProjectedGradients  # noqa: E402
 from dpadapt.privacy import RowMap, RowSum  # noqa: E402

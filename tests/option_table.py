@@ -280,6 +280,7 @@ WAYS: list[Way] = [
             k.Cosine(),
             k.Chi2(),
             k.FunctionKernel(_shared, bound=1.0),
+            k.InnerProduct(bound=1.0),
         ],
         features="none",
         release=k.TDDL(**_POINTS),

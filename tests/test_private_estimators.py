@@ -34,7 +34,7 @@ from dpadapt.reweighting import (
     known_noise_course,
     known_noise_whole,
 )
-from dpadapt.reweighting.known_noise_moments import MomentCourse
+from dpadapt.reweighting.moments import MomentCourse
 from dpadapt.testing import Facts, Subject, parametrize_with_private_checks
 from dpadapt.testing.battery import CHECKS
 

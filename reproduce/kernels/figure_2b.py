@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpadapt.baselines import ObjectivePerturbationRegressor
-from dpadapt.kernels import TDDL, FunctionKernel, GaussianProcess, KernelRegressor
+from dpadapt.kernels import TDDL, GaussianProcess, InnerProduct, KernelRegressor
 from dpadapt.learning.figures import set_title
 from dpadapt.privacy import Private
 from reproduce.page import finish, panels
@@ -54,13 +54,6 @@ def texts() -> Texts:
     return load_review_texts()
 
 
-def inner_products(A: Any, B: Any) -> Any:
-    """Linear kernel of sparse rows."""
-    if A.shape[0] == B.shape[0] == 1:  # much faster: a product turns all columns around
-        return np.array([[A.multiply(B).sum()]])
-    return (A @ B.T).toarray()
-
-
 def run_cell(cell: Cell) -> Rows:
     """Root mean squared errors on the test rows."""
     given = texts()
@@ -79,7 +72,7 @@ def run_cell(cell: Cell) -> Rows:
         model = KernelRegressor(
             epsilon=epsilon,
             delta=DELTA,
-            kernel=FunctionKernel(inner_products, bound=1.0),
+            kernel=InnerProduct(bound=1.0),
             label_range=(-1.0, 1.0),
             loss="epsilon-insensitive",
             release=release.with_params(pool=pool),

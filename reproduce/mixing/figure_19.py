@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE, set_title
+from dpadapt.learning.softmax import loss
 from dpadapt.mixing.features import PublicSample, UnitRows
-from dpadapt.mixing.softmax import loss
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells
 from reproduce.style import GREEN

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.learning.figures import set_title
-from dpadapt.mixing.softmax import gradient_norms, residuals
+from dpadapt.learning.softmax import gradient_norms, residuals
 from dpadapt.papers.mixing.projection import GradientSpan
 from reproduce.page import panels
 from reproduce.runs import Options, run_cells

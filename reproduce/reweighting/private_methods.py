@@ -116,7 +116,7 @@ def own_limit(split: Split, alpha: float = 0.5, steps: int = 10_000) -> Fit:
     """
     from dpadapt.papers.reweighting._problems import PaperRegression
     from dpadapt.papers.reweighting.convex_adaptation import ConvexAdaptation
-    from dpadapt.reweighting._problems import RegressionProblem
+    from dpadapt.reweighting.problem import RegressionProblem
 
     paper = PaperRegression(RegressionProblem(split.X, split.y))
     sample = paper.sample

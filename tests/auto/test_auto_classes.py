@@ -18,7 +18,7 @@ from dpadapt.auto.descent import Looks, descend
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Cleaning
 from dpadapt.rare import weights_of_classes
-from dpadapt.reweighting.known_noise_course import choose_course
+from dpadapt.reweighting.plan import choose_course
 from dpadapt.testing.search import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.tape import taped
 

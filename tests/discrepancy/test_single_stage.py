@@ -4,10 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 
 from dpadapt.discrepancy.matrices import weighted_moment
-from dpadapt.discrepancy.variable_projection import ball_least_squares
 from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
 from dpadapt.papers.discrepancy.mirror_descent import NoisyMirrorDescent
 from dpadapt.papers.discrepancy.parameters import zcdp_rho
@@ -282,25 +280,6 @@ def test_seeds_repeat_and_differ():
     (one, _), (again, _), (other, _) = (release(algorithm, T, seed=s)[0] for s in (1, 1, 2))
     assert (one == again).all()
     assert not (one == other).all()
-
-
-@pytest.mark.parametrize("radius", [0.05, 0.5, 10.0])
-def test_ball_least_squares_agrees_with_a_general_solver(radius):
-    X, y, _ = samples()
-    A, b = X.T @ X / len(X), X.T @ y / len(X)
-    w = ball_least_squares(A, b, radius=radius)
-    best = minimize(
-        lambda v: v @ A @ v - 2 * b @ v,
-        np.zeros(3),
-        constraints={"type": "ineq", "fun": lambda v: radius**2 - v @ v},
-        options={"ftol": 1e-14},
-    )
-    assert np.linalg.norm(w) <= radius * (1 + 1e-9)
-    assert w @ A @ w - 2 * b @ w <= best.fun + 1e-8
-
-
-def test_ball_least_squares_without_any_information():
-    assert (ball_least_squares(np.zeros((2, 2)), np.zeros(2), radius=1.0) == 0).all()
 
 
 @pytest.mark.parametrize(

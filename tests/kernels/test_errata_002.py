@@ -12,7 +12,7 @@ from dpadapt.kernels import KernelFacts, error_of_tdil, queries
 from dpadapt.kernels.constants import Bounds, constants
 from dpadapt.kernels.erm import solve
 from dpadapt.kernels.losses import HuberisedHinge, Logistic, Squared
-from dpadapt.kernels.pool import Pool, ball_least_squares
+from dpadapt.kernels.pool import Pool, nearest_in_ball
 from dpadapt.papers.kernels.rounds import Rounds
 from dpadapt.papers.kernels.tdil import learn
 from dpadapt.privacy import Cleaning, Private, Rows
@@ -60,7 +60,7 @@ def test_the_norm_of_the_minimiser_is_no_public_number():
     rng = np.random.default_rng(0)
     for noise in rng.laplace(scale=1e6, size=20):
         fits = [
-            abs(float(ball_least_squares(pool, np.array([norm + noise]), max(norm, 1e-12))[0]))
+            abs(float(nearest_in_ball(pool, np.array([norm + noise]), max(norm, 1e-12))[0]))
             for norm in norms
         ]
         assert fits[0] < 1e-3 < 0.1 < fits[1]  # the length of what is released says which it was

@@ -21,7 +21,7 @@ from dpadapt.kernels import (
     points_of_tddl,
     rows_for_tddl,
 )
-from dpadapt.kernels.pool import Pool, ball_least_squares
+from dpadapt.kernels.pool import Pool, nearest_in_ball
 from dpadapt.papers.kernels.doors.machines import PINPConstants, Setting
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
@@ -110,7 +110,7 @@ def test_tddl_is_within_the_bound_of_theorem_13(calibration):
             b = rng.normal(scale=math.sqrt(T) * facts.prediction / gaussian_mu(1.0, 1e-6), size=T)
         else:
             b = rng.laplace(scale=facts.prediction * 60, size=T)
-        alpha = ball_least_squares(Pool.of(Z @ Z.T), Z @ truth + b, C)
+        alpha = nearest_in_ball(Pool.of(Z @ Z.T), Z @ truth + b, C)
         worst = max(worst, float(np.mean(np.abs(new @ (Z.T @ alpha - truth)))))
     assert worst <= bound
 

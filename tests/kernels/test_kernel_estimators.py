@@ -24,10 +24,12 @@ from dpadapt.kernels import (
     Fourier,
     FunctionKernel,
     GaussianProcess,
+    InnerProduct,
     Nystroem,
     Polynomial,
     SparseVector,
 )
+from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import PrivacyError
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import event_from_dict
@@ -234,6 +236,33 @@ def test_values_above_the_bound_are_rescaled():
     assert said.all.strip() == ""
     assert np.isfinite(model.decision_function(X)).all()
     assert model.setup_.radius == pytest.approx(math.sqrt(2.0))
+
+
+@pytest.mark.parametrize("release", [GaussianProcess(points=10), TDDL(points=10)])
+def test_inner_products_of_sparse_rows_give_the_model_of_the_function_asked_pair_by_pair(release):
+    X, y, T, t = problem(n=60)
+    sparse_X, sparse_T = sparse.csr_matrix(X), sparse.csr_matrix(T)
+    scores = [
+        classifier(kernel=kernel, release=release)
+        .fit(sparse_X, y, private=Private.from_sparse(sparse_T, t))
+        .decision_function(sparse_X)
+        for kernel in (
+            InnerProduct(bound=1.0),
+            FunctionKernel(lambda A, B: (A @ B.T).toarray(), bound=1.0),
+        )
+    ]
+    assert np.allclose(*scores, rtol=0, atol=1e-9)
+
+
+def test_a_model_of_inner_products_is_kept_in_a_folder(tmp_path):
+    X, y, T, t = problem(n=60)
+    X = sparse.csr_matrix(X)
+    model = classifier(kernel=InnerProduct(bound=1.0))
+    model.fit(X, y, private=Private.from_sparse(sparse.csr_matrix(T), t))
+    save_model(model, tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert again.kernel == model.kernel
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
 
 
 def common_letters(A, B):

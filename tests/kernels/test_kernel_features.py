@@ -6,11 +6,12 @@ import math
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.metrics import pairwise
 
-from dpadapt.kernels import RBF, Fourier, FunctionKernel, Linear, Polynomial
+from dpadapt.kernels import RBF, Fourier, FunctionKernel, InnerProduct, Linear, Polynomial
 from dpadapt.kernels.features import (
     FourierFeatures,
     LinearFeatures,
@@ -103,6 +104,33 @@ def test_sparse_rows_pass_to_a_callable():
     thin = sparse.csr_matrix(ROWS)
     kernel = FunctionKernel(lambda A, B: A @ B.T, bound=1.0).within()
     assert np.allclose(kernel(thin, thin), ROWS @ ROWS.T)
+
+
+@pytest.mark.parametrize("wrap", [np.asarray, sparse.csr_matrix, pd.DataFrame])
+def test_inner_products_are_those_of_rows_as_they_are_within_the_bound(wrap):
+    kernel, own = InnerProduct(bound=0.25).within(), FunctionKernel(lambda A, B: A @ B.T, 0.25)
+    assert np.allclose(kernel(wrap(ROWS), wrap(ROWS)), own.within()(ROWS, ROWS))
+    assert np.allclose(kernel.diagonal(wrap(ROWS)), own.within().diagonal(ROWS))
+    assert kernel.diagonal(wrap(ROWS)).max() == 0.25
+
+
+def test_an_inner_product_of_sparse_rows_is_that_of_two_rows_to_the_last_bit():
+    """Whoever else is in the block: not finite, huge, or with its cells in another order."""
+    rng = np.random.default_rng(0)
+    rows = sparse.random(60, 5_000, density=0.02, random_state=rng, format="csr")
+    rows.data *= 10 ** rng.uniform(-8, 8, size=len(rows.data))
+    rows.data[:3] = np.nan, np.inf, 1e300
+    for i in range(0, 60, 2):  # the same row, its cells not in the order of the columns
+        cells = slice(rows.indptr[i], rows.indptr[i + 1])
+        order = rng.permutation(cells.stop - cells.start)
+        rows.indices[cells] = rows.indices[cells][order]
+        rows.data[cells] = rows.data[cells][order]
+    rows.has_sorted_indices = False
+    form = InnerProduct(bound=1.0)
+    with np.errstate(all="ignore"):
+        whole = form.values(rows, rows[:40])
+        single = [[form.values(rows[i], rows[j]).item() for j in range(40)] for i in range(60)]
+    assert np.array_equal(whole, single, equal_nan=True)
 
 
 def test_single_precision_is_computed_in_double():

@@ -13,7 +13,7 @@ from dpadapt.kernels.constants import constants
 from dpadapt.kernels.erm import certified_gradient, solve
 from dpadapt.kernels.losses import HuberisedHinge, Logistic, SoftmaxLoss
 from dpadapt.kernels.shifted_loss import Shifted
-from dpadapt.kernels.shrinkage import shrunk
+from dpadapt.learning.shrinkage import shrunk
 
 BUDGET = {"delta": 1e-6, "noise": "seeded", "random_state": 0}
 

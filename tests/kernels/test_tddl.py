@@ -146,7 +146,7 @@ def test_the_fit_satisfies_the_conditions_of_its_minimum(norm, k):
     for T, d in ((5, 9), (30, 4)):  # full rank, and far from it
         Z = rng.normal(size=(T, d))
         pool, t = Pool.of(Z @ Z.T), rng.normal(size=T if k is None else (T, k))
-        w = Z.T @ tddl.ball_least_squares(pool, t, norm)
+        w = Z.T @ tddl.nearest_in_ball(pool, t, norm)
         length = np.linalg.norm(w)
         assert length <= norm * (1 + 1e-9)
         gradient = Z.T @ (Z @ w - t)
@@ -155,7 +155,7 @@ def test_the_fit_satisfies_the_conditions_of_its_minimum(norm, k):
         assert multiplier >= -1e-9
         assert np.allclose(gradient, -multiplier * w, atol=1e-8 * np.linalg.norm(Z.T @ t))
         assert length == pytest.approx(norm, rel=1e-9) or abs(multiplier) < 1e-8
-        assert np.isclose(pool.norm(tddl.ball_least_squares(pool, t, norm)), length, rtol=1e-6)
+        assert np.isclose(pool.norm(tddl.nearest_in_ball(pool, t, norm)), length, rtol=1e-6)
         shorter = w * 0.99  # and no model of the ball is better
         assert np.linalg.norm(Z @ w - t) <= np.linalg.norm(Z @ shorter - t)
 
@@ -192,7 +192,7 @@ def test_the_predictions_get_the_noise_that_was_charged(calibration):
     noisy, session = released(
         pool, calibration, Bounds(0.01, norm=1.0), predict, noise="seeded", random_state=1
     )
-    alpha, scale = tddl.ball_least_squares(pool, noisy, 1e9), scale_of(session)
+    alpha, scale = tddl.nearest_in_ball(pool, noisy, 1e9), scale_of(session)
     noise = alpha - np.linspace(-1, 1, T)
     test = p_gaussian if calibration == "gaussian" else p_laplace
     assert test(noise, scale) > ALPHA
@@ -212,7 +212,7 @@ def test_several_outputs(calibration):
     noisy, session = released(pool, calibration, bounds, lambda X: Z @ W, **facts)
     (event,) = session.guarantee.events
     assert event.count == (1 if calibration == "gaussian" else 15)
-    alpha = tddl.ball_least_squares(pool, noisy, 10.0)
+    alpha = tddl.nearest_in_ball(pool, noisy, 10.0)
     assert np.allclose(Z.T @ alpha, W, atol=1e-3)
 
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
+from dpadapt.learning.softmax import gradient
 from dpadapt.mixing import AdaMix, AdaptiveClip, NoisyGD, Theory
 from dpadapt.mixing._solver import Run
 from dpadapt.mixing.features import PublicSample, UnitRows
 from dpadapt.mixing.iterates import Iterates
 from dpadapt.mixing.public_phase import penalised
-from dpadapt.mixing.softmax import gradient
 from dpadapt.papers.mixing.clipping import held_out
 from dpadapt.papers.mixing.public_phase import few_shot, one_pass
 from dpadapt.papers.mixing.theory import theorem_penalty

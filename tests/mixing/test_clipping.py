@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from dpadapt.learning.softmax import gradient, gradient_norms, residuals
 from dpadapt.mixing.queries import ClippedGradients
-from dpadapt.mixing.softmax import gradient, gradient_norms, residuals
 from dpadapt.papers.mixing.clipping import adaptive_clip, held_out
 from dpadapt.privacy import Cleaning
 

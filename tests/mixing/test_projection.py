@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpadapt.learning.softmax import residuals
 from dpadapt.mixing.queries import ClippedGradients
-from dpadapt.mixing.softmax import residuals
 from dpadapt.papers.mixing.projection import FeatureSpan, GradientSpan, WithProducts
 from dpadapt.papers.mixing.queries import ProjectedGradients
 from dpadapt.privacy import Cleaning

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpadapt.mixing.softmax import residuals
+from dpadapt.learning.softmax import residuals
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from paper_command import call, needs_data
 from reproduce.data.classes import ClassData

@@ -13,12 +13,11 @@ from dpadapt import Private
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting import known_noise_course
-from dpadapt.reweighting.horizon import Geometry, response
+from dpadapt.reweighting import plan
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
-from dpadapt.reweighting.known_noise_course import PublicProblem, averaged_descent, choose_course
+from dpadapt.reweighting.plan import PublicProblem, choose_course
 from dpadapt.reweighting.queries import Level, RowGradient
-from dpadapt.reweighting.queries.gradients import clipped, softmax
+from dpadapt.reweighting.queries.gradients import clipped
 from dpadapt.testing.independent_accountant import recompute_epsilon
 
 RNG = np.random.default_rng
@@ -38,63 +37,6 @@ def cleaning_for(classes):
     if classes:
         return Cleaning(1e6, intercept=1.0, classes=classes)
     return Cleaning(1e6, intercept=1.0, label_range=LABELS)
-
-
-# the response of a descent
-
-
-@pytest.mark.parametrize("horizon", [0.5, 8.0, 90.0])
-@pytest.mark.parametrize("steps", [1, 4, 101])
-def test_response_is_what_a_descent_does(horizon, steps):
-    curvature = np.array([0.0, 1e-13, 0.01, 0.4, 1.0]) * min(1.0, steps / horizon)
-    known = response(curvature, horizon, steps)
-    ends = averaged_descent(
-        lambda W: curvature[:, None] * (W - 1), (len(curvature), 1), horizon, steps
-    )
-    np.testing.assert_allclose(1 - known.unlearned, ends[:, 0], atol=1e-12)
-    # noise enters linearly: its variance is the sum of squares of the answers to unit impulses
-    squares = np.zeros(len(curvature))
-    for at in range(steps):
-        clock = iter(range(steps))
-        squares += (
-            averaged_descent(
-                lambda W, at=at, clock=clock: curvature[:, None] * W + (next(clock) == at),
-                (len(curvature), 1),
-                horizon,
-                steps,
-            )[:, 0]
-            ** 2
-        )
-    np.testing.assert_allclose(known.noise, squares, rtol=1e-9)
-
-
-def test_response_matches_the_noise_of_a_real_descent():
-    rng, curvature = RNG(0), np.array([0.02, 0.3, 1.0])
-    draws = np.array(
-        [
-            averaged_descent(
-                lambda W: curvature[:, None] * W + rng.normal(size=W.shape), (3, 1), 20.0, 40
-            )
-            for _ in range(4000)
-        ]
-    )[:, :, 0]
-    ratio = draws.var(axis=0) / response(curvature, 20.0, 40).noise
-    assert np.all(np.abs(ratio - 1) < 5 * math.sqrt(2 / 4000))
-
-
-@pytest.mark.parametrize("power", [0.0, 0.5, 1.0])
-def test_geometry_has_public_mean_square_norm_one_and_maps_back(power):
-    rows = RNG(1).normal(size=(500, 3)) * [1, 5, 0.1] + [3, 0, -1]
-    geometry = Geometry.of(rows, power=power, constant=0.5)
-    Z, W = geometry.features(rows), RNG(2).normal(size=(4, 2))
-    assert np.mean(np.sum(Z**2, axis=1)) == pytest.approx(1.0)
-    outer = geometry.coefficients(W)
-    np.testing.assert_allclose(Z @ W, rows @ outer[:-1] + outer[-1], atol=1e-10)
-
-
-def test_geometry_of_constant_columns_is_finite():
-    geometry = Geometry.of(np.ones((5, 2)), power=1.0, constant=1.0)
-    assert np.isfinite(geometry.features(np.ones((2, 2)))).all()
 
 
 # sensitivity
@@ -216,10 +158,6 @@ def test_public_problem_of_a_perfect_model_has_an_error_above_zero():
     assert choose_course(exact, 100, 0.2).clip > 0
 
 
-def test_softmax_is_stable():
-    np.testing.assert_allclose(softmax(np.array([[1e4, 0.0], [-1e4, -1e4]])), [[1, 0], [0.5, 0.5]])
-
-
 def test_shrinkage_is_that_of_james_and_stein():
     chosen = KnownNoiseDescent(*shifted(RNG(10), 500, 2)).course(1000, 1.0, 1e-6)
     W = np.ones((3, 1))
@@ -292,8 +230,8 @@ def test_the_level_finds_the_mean_where_clipped_gradients_find_the_middle(monkey
         return found.course.level_share, abs(np.mean(answers) - labels.mean())
 
     share, with_level = bias()
-    kind = replace(known_noise_course._REGRESSION, level_shares=(0.0,))
-    monkeypatch.setattr(known_noise_course, "_REGRESSION", kind)
+    kind = replace(plan._REGRESSION, level_shares=(0.0,))
+    monkeypatch.setattr(plan, "_REGRESSION", kind)
     none, without = bias()
     assert share > 0 == none
     assert with_level < 0.5 * without

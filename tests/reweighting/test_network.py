@@ -21,6 +21,7 @@ pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)  # tests run side by side
 
+from dpadapt.papers.reweighting.network import GradientNetwork, ProfiledNetwork  # noqa: E402
 from dpadapt.reweighting.network import NetworkAdaptation  # noqa: E402
 from dpadapt.reweighting.torch_module import flat, public_gradient, scores  # noqa: E402
 
@@ -53,9 +54,9 @@ def _task(n, seed, shift=0.0):
     return X, np.floor((angle % (2 * math.pi)) / (2 * math.pi) * K)
 
 
-def _adaptation(m=400, **options):
+def _adaptation(m=400, kind=NetworkAdaptation, **options):
     X, y = _task(m, 0)
-    return NetworkAdaptation(X, y, K, _net(), **options)
+    return kind(X, y, K, _net(), **options)
 
 
 def _fit(adaptation, sample=None, epsilon=1.0, seed=0):
@@ -193,14 +194,12 @@ def test_the_claim_is_what_an_independent_accountant_finds():
     assert recompute_epsilon([less], DELTA)[0] > 1.3  # too little noise would be seen
 
 
-@pytest.mark.parametrize(("solver", "alpha"), [("profiled", 0.0), ("gradient", 0.25)])
-def test_the_noise_that_is_added_is_the_noise_that_is_charged_for(solver, alpha):
+@pytest.mark.parametrize(("kind", "alpha"), [(ProfiledNetwork, 0.0), (GradientNetwork, 0.25)])
+def test_the_noise_that_is_added_is_the_noise_that_is_charged_for(kind, alpha):
     """One step of size 1: the move is minus the gradient and its noise."""
     X, y = _task(300, 0)
     T, codes = _task(1000, 1, 0.7)
-    adaptation = NetworkAdaptation(
-        X, y, K, _net(hidden=400), solver, alpha=alpha, clip=2.0, steps=1, step_size=1.0
-    )
+    adaptation = kind(X, y, K, _net(hidden=400), alpha=alpha, clip=2.0, steps=1, step_size=1.0)
     found, guarantee = _fit(adaptation, (T, codes))
     (event,) = guarantee.events
     query = NetworkGradient(CLEANING, adaptation.module, adaptation.start, clip=2.0)
@@ -215,7 +214,9 @@ def test_the_noise_that_is_added_is_the_noise_that_is_charged_for(solver, alpha)
 
 def test_printed_noise():
     settings = {"alpha": 0.25, "clip": 2.0, "steps": 9}
-    _, guarantee = _fit(_adaptation(solver="gradient", calibration="paper", **settings), epsilon=2)
+    _, guarantee = _fit(
+        _adaptation(kind=GradientNetwork, calibration="paper", **settings), epsilon=2
+    )
     (event,) = guarantee.events
     s_1 = 2 * 0.75 * 2.0 / 1000  # of the private part, which is 0.75 times the mean
     printed = 2 * s_1 * math.sqrt(9 * math.log(2 / DELTA)) / 2.0
@@ -225,7 +226,7 @@ def test_printed_noise():
 
 
 def test_nothing_is_charged_where_private_rows_have_no_share():
-    adaptation = _adaptation(alpha=1.0)
+    adaptation = _adaptation(kind=ProfiledNetwork, alpha=1.0)
     found, guarantee = _fit(adaptation)
     assert guarantee.events == ()
     np.testing.assert_array_equal(flat(found), adaptation.start)
@@ -238,7 +239,7 @@ def test_predicted_noise_in_the_logits_is_what_comes_out():
     """Rows of no class have no gradient: all that moves the network is noise."""
     X, y = _task(300, 0)
     T = np.zeros((1000, D))
-    adaptation = NetworkAdaptation(X, y, K, _net(), "profiled", steps=10, step_size=1e-3)
+    adaptation = ProfiledNetwork(X, y, K, _net(), steps=10, step_size=1e-3)
     before = scores(adaptation.pretrain(), X)
     energies = []
     for seed in range(12):
@@ -269,16 +270,15 @@ def test_default_stays_near_the_public_network_where_there_is_nothing_but_noise(
     test = _task(2000, 3)
     public = _error(adaptation.pretrain(), *test)
     found, _ = _fit(adaptation, _task(100, 2), epsilon=0.05)
-    bare, _ = _fit(
-        replace(adaptation, solver="profiled"), _task(100, 2), epsilon=0.05
-    )  # no shrinking
+    bare, _ = _fit(_adaptation(kind=ProfiledNetwork), _task(100, 2), epsilon=0.05)  # no shrinking
     kept = np.linalg.norm(flat(found) - adaptation.start)
     assert kept < 0.7 * np.linalg.norm(flat(bare) - adaptation.start)
     assert _error(found, *test) < public + 0.05
 
 
 @pytest.mark.parametrize(
-    "options", [{"solver": "profiled", "kappa": 0.7, "alpha": 0.3}, {"solver": "gradient"}]
+    "options",
+    [{"kind": ProfiledNetwork, "kappa": 0.7, "alpha": 0.3}, {"kind": GradientNetwork}],
 )
 def test_without_noise_a_fit_is_the_minimiser(options):
     adaptation = _adaptation(steps=30, **options)
@@ -355,15 +355,13 @@ def test_layers_that_mix_rows_are_refused():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"solver": "adam"}, "solver"),
-        ({"alpha": 1.5}, "alpha"),
-        ({"alpha": -0.1}, "alpha"),
-        ({"kappa": 1.0}, "kappa is for"),
-        ({"solver": "profiled", "kappa": 0.0}, "kappa"),
+        ({"kind": ProfiledNetwork, "alpha": 1.5}, "alpha"),
+        ({"kind": GradientNetwork, "alpha": -0.1}, "alpha"),
+        ({"kind": ProfiledNetwork, "kappa": 0.0}, "kappa"),
         ({"clip": 0.0}, "clip"),
         ({"steps": 0}, "steps"),
         ({"step_size": -1.0}, "step_size"),
-        ({"calibration": "paper"}, "calibration='paper' is for"),
+        ({"kind": GradientNetwork, "calibration": "printed"}, "calibration"),
         ({"n_classes": 2}, "class codes"),
         ({"codes": np.zeros(3)}, "one class for each row"),
         ({"module": torch.nn.Linear(D, K + 1).double()}, "one for each of the classes"),
@@ -373,8 +371,15 @@ def test_layers_that_mix_rows_are_refused():
 def test_bad_arguments(options, message):
     X, y = _task(50, 0)
     settings = {"X": X, "codes": y, "n_classes": K, "module": _net(), **options}
+    kind = settings.pop("kind", NetworkAdaptation)
     with pytest.raises(ValueError, match=message):
-        NetworkAdaptation(**settings)
+        kind(**settings)
+
+
+@pytest.mark.parametrize("option", ["alpha", "kappa", "calibration"])
+def test_options_of_the_paper_are_none_of_the_default(option):
+    with pytest.raises(TypeError, match=option):
+        _adaptation(**{option: 1.0})
 
 
 def test_bad_private_sample():

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from dpadapt.learning.descent import predicted_noise
 from dpadapt.papers.reweighting.convex_adaptation import ConvexAdaptation
 from dpadapt.papers.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
 from dpadapt.papers.reweighting.objective import SquaredLoss, profile, reference_weights
@@ -12,7 +13,6 @@ from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent
-from dpadapt.reweighting.horizon import predicted_noise
 
 
 def two_samples(m=60, n=40, d=2, seed=0):

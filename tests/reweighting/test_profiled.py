@@ -22,7 +22,6 @@ from dpadapt.papers.reweighting.queries.profiled_gradients import (
 from dpadapt.privacy import Cleaning, PrivacyError
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.events import GaussianEvent
-from dpadapt.reweighting.horizon import predicted_noise
 
 CLEANING = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 HOSTILE = [1e6, -1e6, np.inf, -np.inf, np.nan, 1e308, 0.0]
@@ -297,19 +296,6 @@ def test_it_beats_the_public_model():
     for seed in range(5):
         w, _ = fitted(solver, T, y, seed=seed)
         assert np.mean((rows @ w - y) ** 2) < 0.7 * start
-
-
-def test_predicted_noise_is_that_of_the_recursion():
-    rng = np.random.default_rng(0)
-    h, g, T = np.array([0.0, 0.5, 2.0]), np.array([0.3, 0.2, 0.4]), 9
-    v, kept = np.zeros((40_000, 3)), []
-    for t in range(T):
-        v = (1 - g * h) * v - g * rng.normal(size=v.shape)
-        if t >= T - 5:
-            kept.append(v)
-    np.testing.assert_allclose(
-        np.var(np.mean(kept, axis=0), axis=0), predicted_noise(h, g, T), rtol=0.03
-    )
 
 
 def test_more_noise_means_shorter_steps():

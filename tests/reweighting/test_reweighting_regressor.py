@@ -23,10 +23,10 @@ from dpadapt.reweighting import (
     ConvexGradient,
     KnownNoise,
     Profiled,
-    known_noise_course,
+    plan,
 )
-from dpadapt.reweighting._units import standard_units
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
+from dpadapt.reweighting.problem import standard_units
 from dpadapt.testing.independent_accountant import recompute_epsilon
 from dpadapt.testing.search import everything_said
 from dpadapt.testing.tape import releases, taped
@@ -457,9 +457,9 @@ def test_level_stage_removes_the_bias_of_skew_labels(monkeypatch):
     X, y, T, t = skewed()
     monkeypatch.setattr(KnownNoiseDescent, "moments", lambda *_: None)  # a descent, and a level
     bias = []
-    for shares in (known_noise_course._REGRESSION.level_shares, (0.0,)):
-        kind = dataclasses.replace(known_noise_course._REGRESSION, level_shares=shares)
-        monkeypatch.setattr(known_noise_course, "_REGRESSION", kind)
+    for shares in (plan._REGRESSION.level_shares, (0.0,)):
+        kind = dataclasses.replace(plan._REGRESSION, level_shares=shares)
+        monkeypatch.setattr(plan, "_REGRESSION", kind)
         model = make().fit(X, y, private=Private(T, t))
         assert (model.course_.level_share > 0) == (shares != (0.0,))
         bias.append(abs(float(np.mean(t - model.predict(T)))))

@@ -1,7 +1,7 @@
 """As the budget grows, every estimator approaches what it is without noise, on five real tables.
 
 That the defaults of reweighting then are the models of the private rows is tested with them, in
-``test_known_noise_moments.py`` and ``test_known_noise_whole.py``. What other estimators keep at any
+``test_moments.py`` and ``test_plan.py``. What other estimators keep at any
 budget is a bias of their own: a penalty, a clip, a number of steps, labels that they do not read.
 Their docstrings tell it.
 """

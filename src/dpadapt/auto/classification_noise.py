@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
-from dpadapt.reweighting.known_noise_course import Course, averaged_descent
-from dpadapt.reweighting.queries.gradients import clipped, errors, softmax
+from dpadapt.reweighting.plan import Course
+from dpadapt.reweighting.queries.gradients import clipped, errors
 
 _CHAINS, _SEED = 4, 5
 _HARDLY = 0.01  # of a move: less is none that anybody sees
@@ -43,7 +44,7 @@ def coordinates(geometry: Any, features: FloatArray) -> tuple[FloatArray, FloatA
 
     Examples
     --------
-    >>> from dpadapt.reweighting.horizon import Geometry
+    >>> from dpadapt.learning.descent import Geometry
     >>> geometry = Geometry.of(np.array([[1.0], [-1.0]]), power=0.0, constant=1.0)
     >>> rows, lengths = coordinates(geometry, np.array([[9.0]]))
     >>> rows.round(2), lengths
@@ -128,7 +129,7 @@ class Rehearsal:
 
     Examples
     --------
-    >>> from dpadapt.reweighting.known_noise_course import PublicProblem, choose_course
+    >>> from dpadapt.reweighting.plan import PublicProblem, choose_course
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> codes = (X[:, 0] > 0).astype(int)
     >>> course = choose_course(PublicProblem(X, codes, np.zeros((3, 2))), 1000, 0.2)
@@ -179,8 +180,7 @@ class Rehearsal:
                 error = weights[drawn, None] * clipped(error, lengths[drawn], self.course.clip)
                 return np.asarray(rows[drawn].T @ error + scale * rng.normal(size=W.shape))
 
-            shape = (rows.shape[1], offsets.shape[1])
-            move = averaged_descent(gradient, shape, self.course.horizon, self.course.steps)
+            move = self.course.descend(gradient)
             energy = self.energy(move)
             moves.append(centred(move))
             each = slopes(rows @ moves[-1], offsets, codes, energy)

@@ -28,7 +28,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.known_noise_course import Course, PublicProblem, choose_course
+from dpadapt.reweighting.plan import Course, PublicProblem, choose_course
 
 from .classification_noise import ClassNoHarm, Rehearsal, centred, coordinates, slopes
 from .classification_prior import Found, chance_of_shift

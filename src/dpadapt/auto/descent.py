@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.descent import descend as noisy_descent
 from dpadapt.privacy import Grant, RowMean, Session
 from dpadapt.privacy.mechanisms import GaussianPurse
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.horizon import mean_of_last
 from dpadapt.reweighting.queries import RowGradient
 
 STEP = "private step"
@@ -104,8 +104,7 @@ def descend(
     True
     """
 
-    def update(W: FloatArray) -> FloatArray:
-        gradient, _ = looks.at(RowGradient(rows, W, clip), share / steps)
-        return np.asarray(W - horizon / steps * gradient)
+    def gradient(W: FloatArray) -> FloatArray:
+        return np.asarray(looks.at(RowGradient(rows, W, clip), share / steps)[0])
 
-    return mean_of_last(update, np.zeros(shape), steps)
+    return noisy_descent(gradient, np.zeros(shape), horizon / steps, steps)

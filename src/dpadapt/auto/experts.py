@@ -28,8 +28,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.public_fits import fit_logistic, fit_ridge
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
-from dpadapt.reweighting._units import descent_units
+from dpadapt.reweighting.problem import descent_units
 
 from .ridge import quick_ridge
 from .trees import fit_class_trees, fit_trees
@@ -192,9 +193,7 @@ class Centred:
             centred = scores - scores.mean(axis=1, keepdims=True)
             longest = np.abs(centred).max(axis=1, keepdims=True)  # the order of classes stays
             return np.asarray(centred * shrink_factors(longest, self.cut))
-        chances = np.exp(scores - scores.max(axis=1, keepdims=True))
-        chances /= chances.sum(axis=1, keepdims=True)
-        return _log_chances(chances, self.known, self.classes)
+        return _log_chances(softmax(scores), self.known, self.classes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize, nnls
-from scipy.special import softmax
 from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
 from sklearn.utils.metaestimators import available_if
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import log_sum_exp, softmax
 
 _SUM = 1e3  # weight of "the weights add up to 1" in units of the labels' spread
 _MOST_WEIGHT = 20.0
@@ -105,7 +105,7 @@ class PublicModel:
         ----------
         X : array-like or DataFrame of shape (n, d)
         """
-        return np.asarray(softmax(self._answers(X), axis=1))
+        return softmax(self._answers(X))
 
     def _answers(self, X: Any) -> FloatArray:
         return self.stacked(self.scores(self.rows(self.reader.rows(X))))
@@ -139,8 +139,7 @@ def class_weights(scores: FloatArray, codes: Any) -> FloatArray:
 
     def value(weights: FloatArray) -> tuple[float, FloatArray]:
         stacked = np.einsum("nij,i->nj", scores, weights)
-        errors = np.exp(stacked - stacked.max(axis=1, keepdims=True))
-        errors /= errors.sum(axis=1, keepdims=True)
+        errors = softmax(stacked)
         errors[rows, codes] -= 1
         return log_loss(stacked, codes), np.einsum("nj,nij->i", errors, scores) / len(rows)
 
@@ -156,5 +155,4 @@ def log_loss(scores: FloatArray, codes: Any) -> float:
     >>> round(log_loss(np.zeros((1, 2)), np.array([1])), 4)
     0.6931
     """
-    above = scores - scores.max(axis=1, keepdims=True)
-    return float(np.mean(np.log(np.exp(above).sum(axis=1)) - above[np.arange(len(codes)), codes]))
+    return float(np.mean(log_sum_exp(scores) - scores[np.arange(len(codes)), codes]))

@@ -30,6 +30,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.shrinkage import james_stein
 from dpadapt.privacy import Session
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.queries import CellShares
@@ -255,7 +256,7 @@ class _Step:
 
         query = MeanVector(self.rows, places, size, reach, "centre")
         found, sd = self.looks.at(query, part)
-        kept = max(0.0, 1 - (size - 2) * sd**2 / max(float(found @ found), 1e-300))
+        kept = james_stein(float(found @ found), (size - 2) * sd**2)
         self.centre = kept * found
         usual = math.sqrt(1 + kept**2 * size * sd**2)
         self.tell("centre", f"rows lie elsewhere; {kept:.0%} of what was seen is more than noise")

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.descent import response
 from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.horizon import response
 
 from .descent import Looks, descend
 from .regression_prior import SHIFTS, STRAIGHT, kept
@@ -192,8 +192,8 @@ def _cost(horizon: float, ground: Ground, unit: float) -> float:
     for ratio, weight in _HEDGE:
         other = np.append(np.full(len(energy) - 1, ratio), 1.0)
         known = response(energy * ground.curvature * other, horizon, steps)
-        noise = steps * unit**2 * float((energy * other) @ known.noise)
-        total += weight * (float(shift @ known.unlearned**2) + noise)
+        noise = steps * unit**2 * known.gathered(energy * other)
+        total += weight * (known.left(shift) + noise)
     return total
 
 

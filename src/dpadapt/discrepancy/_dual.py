@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt.learning.softmax import softmax
+
 Array = npt.NDArray[np.float64]
 _Rows = npt.NDArray[Any]
 
@@ -140,13 +142,6 @@ class Found(NamedTuple):
 def norm(symmetric: Array) -> float:
     """Return the spectral norm."""
     return float(np.abs(np.linalg.eigvalsh(symmetric)).max())
-
-
-def softmax(forms: Array) -> Array:
-    """Return the weights proportional to the exponentials."""
-    unnormalised = np.exp(forms - forms.max())
-    weights: Array = unnormalised / unnormalised.sum()
-    return weights
 
 
 def spread(values: Array, vectors: Array) -> Array:

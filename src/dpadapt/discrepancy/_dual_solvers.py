@@ -21,7 +21,9 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import OptimizeResult, minimize
 
-from ._dual import Array, DualRows, Found, Level, Tilted, softmax, spread
+from dpadapt.learning.softmax import softmax
+
+from ._dual import Array, DualRows, Found, Level, Tilted, spread
 
 _SMOOTHING = 0.2  # smoothing of the trace norm, relative to the tilt's mean |eigenvalue|, at most
 _INEXACT = 0.3  # relative error of a Newton direction, in the preconditioner's norm

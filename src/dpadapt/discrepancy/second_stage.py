@@ -14,6 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt.learning.shrinkage import james_stein
+
 Array = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-12  # directions with a smaller share of the moment carry no information
@@ -80,7 +82,7 @@ def shrunken_fit(
     moves -= base_moves
     size = float((fit - base) @ moment @ (fit - base))
     variance = float(np.einsum("ij,ij->", moves @ moment, moves))
-    share = max(0.0, 1 - variance / size) if size > 0 else 0.0
+    share = james_stein(size, variance)
     return ShrunkenFit(unit * (base + share * (fit - base)), share)
 
 

@@ -25,9 +25,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
+from dpadapt.learning.least_squares import ball_least_squares
+from dpadapt.learning.softmax import softmax
 
 from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
 from .smooth_norm import SmoothNorm
@@ -216,7 +217,7 @@ def variable_projection(
 
     rows = problem.X
     logs = np.zeros(len(rows))
-    weights = _normalised(logs)
+    weights = softmax(logs)
     point = problem.at(weights)
     steepest = problem.strength * float(np.vecdot(rows, rows).max()) + float(point.losses.max())
     longest = step = _FIRST_STEP / steepest if steepest > 0 else 1.0
@@ -226,7 +227,7 @@ def variable_projection(
             return weights, point.coefficients
         moved = logs - step * problem.gradient(point)
         moved -= moved.max()
-        candidate = _normalised(moved)
+        candidate = softmax(moved)
         ahead = problem.at(candidate)
         if ahead.value <= point.value:
             logs, weights, point = moved, candidate, ahead
@@ -239,32 +240,6 @@ def variable_projection(
     return mean, problem.at(mean).coefficients
 
 
-def ball_least_squares(moment: Array, cross: Array, *, radius: float) -> Array:
-    r"""Minimise :math:`w^T A w - 2 b \cdot w` over :math:`\|w\| \le \Lambda`, A semidefinite.
-
-    Of several minimisers the one of least norm. On the sphere :math:`w = (A + \nu I)^{-1} b` with
-    the multiplier :math:`\nu \ge 0` that brings its norm to the radius.
-
-    Examples
-    --------
-    >>> ball_least_squares(np.eye(2), np.array([3.0, 4.0]), radius=1.0).round(6)
-    array([0.6, 0.8])
-    >>> ball_least_squares(np.eye(2), np.array([3.0, 4.0]), radius=9.0)
-    array([3., 4.])
-    """
-    values, vectors = np.linalg.eigh(moment)
-    kept = values > 1e-12 * max(float(values[-1]), 0.0)
-    values, along = values[kept], vectors[:, kept].T @ cross
-
-    def excess(multiplier: float) -> float:
-        return float(np.linalg.norm(along / (values + multiplier))) - radius
-
-    multiplier = 0.0
-    if values.size and excess(0.0) > 0:
-        multiplier = float(brentq(excess, 0.0, 2 * float(np.linalg.norm(along)) / radius))
-    return np.asarray(vectors[:, kept] @ (along / (values + multiplier)))
-
-
 def _default_smoothing(problem: SingleStageProblem, tolerance: float) -> SmoothNorm:
     """SmoothNorm as sharp as the discrepancy that is there to be removed, and no sharper."""
     X, target = problem.X, problem.target_moment
@@ -272,9 +247,3 @@ def _default_smoothing(problem: SingleStageProblem, tolerance: float) -> SmoothN
     size = float(np.vecdot(X, X).max()) + float(np.abs(target).max())
     hidden = max(_HIDDEN_SHARE * start, tolerance, _LEAST_HIDDEN * size)
     return SmoothNorm(math.log(2 * len(target)) / hidden if hidden > 0 else 1.0)
-
-
-def _normalised(logs: Array) -> Array:
-    """Weights in the simplex from logarithms of which the largest is 0."""
-    weights = np.exp(logs)
-    return np.asarray(weights / weights.sum())

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.linear import places_of
+from dpadapt.learning.softmax import log_sum_exp
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.rows import cells
 from dpadapt.privacy.rows.foreign import apply
@@ -194,7 +194,7 @@ class LinearRule:
         with np.errstate(all="ignore"):
             if scores.ndim == 2:
                 own = scores[np.arange(len(y)), np.asarray(y, dtype=np.intp) - 1]
-                return np.where(y == 0, np.inf, logsumexp(scores, axis=1) - own)
+                return np.where(y == 0, np.inf, log_sum_exp(scores) - own)
             return np.where(y == 0, np.inf, np.logaddexp(0.0, -y * scores))
 
     def slopes(self, X: FloatArray, y: FloatArray) -> FloatArray:

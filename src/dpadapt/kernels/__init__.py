@@ -11,7 +11,7 @@ from .features import Fourier, Nystroem
 from .function_kernel import FunctionKernel
 from .gram import certified_gram_gradient
 from .interactive_predictor import InteractivePredictor
-from .kernel import RBF, Chi2, Cosine, Laplacian, Linear, Polynomial
+from .kernel import RBF, Chi2, Cosine, InnerProduct, Laplacian, Linear, Polynomial
 from .kernel_classifier import KernelClassifier
 from .kernel_facts import KernelFacts, path_error
 from .kernel_regressor import KernelRegressor
@@ -27,6 +27,7 @@ __all__ = [
     "Fourier",
     "FunctionKernel",
     "GaussianProcess",
+    "InnerProduct",
     "InteractivePredictor",
     "KernelClassifier",
     "KernelFacts",

@@ -22,7 +22,7 @@ from ._public_model import fit_public
 from ._setup import PenaltyNoise, make_setup
 from .features import Fourier, Nystroem
 from .function_kernel import FunctionKernel
-from .kernel import KERNELS
+from .kernel import KERNELS, InnerProduct
 from .release import GaussianProcess
 
 _WEAK_PENALTY = 1e-2  # over R^2, at which a model is hardly shrunk
@@ -44,7 +44,7 @@ class KernelModel(PrivateEstimator):
     release: Any
 
     _constraints: ClassVar[Table] = {
-        "kernel": [Named(KERNELS, advice=_NOT_KERNELS), Instance(FunctionKernel)],
+        "kernel": [Named(KERNELS, advice=_NOT_KERNELS), Instance(FunctionKernel, InnerProduct)],
         "radius": [Positive(), Null()],
         "penalty": [Positive(), Null()],
         "features": [

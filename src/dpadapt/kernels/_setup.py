@@ -139,7 +139,7 @@ def _features(chosen: Any, setup: Setup, X: Any) -> Any:
     if isinstance(chosen, Nystroem):
         return NystroemFeatures(setup.kernel, setup.rows(X[: chosen.n_components]))
     if cleaning is None:
-        raise ValueError("features: a kernel of one's own has 'nystroem' or 'none'.")
+        raise ValueError("features: a kernel that takes rows as they are has 'nystroem' or 'none'.")
     width = X.shape[1] + (cleaning.intercept != 0)
     length = math.hypot(cleaning.radius, cleaning.intercept)
     if chosen == "linear" and isinstance(form, Linear):

@@ -25,7 +25,7 @@ from dpadapt.privacy.mechanisms.asking import open_answers, restore_answers
 from ._learner import Learner
 from ._model import KernelModel
 from .asked_methods import NoisePath
-from .pool import Pool, ball_least_squares
+from .pool import Pool, nearest_in_ball
 
 # parameters that change nothing that is answered
 _FREE = ("estimator", "state", "most_questions", "ledger", "verbose")
@@ -322,7 +322,7 @@ class InteractivePredictor(PrivateEstimator):
             else points
         )
         pool = Pool.of(model.setup_.values(rows, rows))
-        model.dual_coef_ = ball_least_squares(pool, scores, self._norm)
+        model.dual_coef_ = nearest_in_ball(pool, scores, self._norm)
         model.pool_, model.guarantee_ = rows, self.guarantee_
         return model
 

@@ -97,6 +97,45 @@ class Linear(KernelForm):
 
 
 @dataclass(frozen=True)
+class InnerProduct(KernelForm):
+    """x.y of rows of numbers as they are: no column is centred or scaled, no constant is added.
+
+    For many columns of which few are not zero (:meth:`Private.from_sparse`); a sparse product
+    works row by row.
+
+    Parameters
+    ----------
+    bound : float
+        R^2, public bound on the squared length of a row; longer ones are scaled down to it.
+
+    Examples
+    --------
+    >>> kernel = InnerProduct(bound=4.0).within()
+    >>> kernel(np.array([[1.0], [8.0]]), np.array([[1.0]])).ravel()
+    array([1., 2.])
+    """
+
+    bound: float
+
+    _constraints: ClassVar[Table] = {"bound": [Positive()]}
+    name: ClassVar[str] = "inner product"
+    numeric: ClassVar[bool] = False
+
+    def within(self, radius: float | None = None, middle: float | None = None) -> Kernel:
+        """R^2 as it was stated."""
+        return Kernel(self, float(self.bound))
+
+    def values(self, A: Any, B: Any) -> Any:
+        """x.y."""
+        product = _numbers(A) @ _numbers(B).T
+        return product.toarray() if is_sparse(product) else product
+
+    def own_values(self, A: Any) -> Any:
+        """Squared lengths."""
+        return _squares(_numbers(A))
+
+
+@dataclass(frozen=True)
 class Polynomial(KernelForm):
     """(gamma x.y + coef0)^degree.
 
@@ -326,6 +365,10 @@ def length_of(rows: Any) -> int:
 def is_sparse(rows: Any) -> bool:
     """Whether rows are a sparse matrix."""
     return bool(issparse(rows))
+
+
+def _numbers(rows: Any) -> Any:
+    return rows if is_sparse(rows) else np.asarray(rows, dtype=np.float64)
 
 
 def _squares(A: Any) -> FloatArray:

@@ -39,7 +39,8 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         "linear", "polynomial", "rbf", "laplacian", "cosine", "chi2"; or, with options of its own,
         ``RBF(gamma=0.5)``, ``Polynomial(degree=2)``, ...; or ``FunctionKernel(function, bound)``
         for a function of two tables of rows (numbers, texts) that gives the matrix of their values.
-        ``gamma`` is in standardised columns.
+        ``InnerProduct(bound)`` is x.y of rows as they are, sparse ones too. ``gamma`` is in
+        standardised columns.
     radius : float, optional
         Bound on a row in standardised columns; longer rows are shrunk. By default the 99% quantile
         of the public norms for kernels that are bounded anyway; else nearer to their median, the

@@ -19,10 +19,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
-from scipy.special import expit, logsumexp, softmax
+from scipy.special import expit
 
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import log_sum_exp, softmax
 
 
 class ConvexLoss(Protocol):
@@ -345,15 +346,15 @@ class SoftmaxLoss:
 
     def value(self, f: FloatArray, y: FloatArray) -> FloatArray:
         own = self._own(y)
-        return np.asarray(own.sum(axis=1) * logsumexp(f, axis=1) - (own * f).sum(axis=1))
+        return np.asarray(own.sum(axis=1) * log_sum_exp(f) - (own * f).sum(axis=1))
 
     def derivative(self, f: FloatArray, y: FloatArray) -> FloatArray:
         own = self._own(y)
-        return np.asarray(own.sum(axis=1, keepdims=True) * softmax(f, axis=1) - own)
+        return np.asarray(own.sum(axis=1, keepdims=True) * softmax(f) - own)
 
     def curvature(self, f: FloatArray, y: FloatArray) -> FloatArray:
         """Probabilities; all 0 in a row of no class."""
-        return np.asarray(self._own(y).sum(axis=1, keepdims=True) * softmax(f, axis=1))
+        return np.asarray(self._own(y).sum(axis=1, keepdims=True) * softmax(f))
 
     def curve(self, curvature: FloatArray, direction: FloatArray) -> FloatArray:
         mean = (curvature * direction).sum(axis=1, keepdims=True)

@@ -20,10 +20,10 @@ from functools import cached_property
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
-from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
+from dpadapt.learning.least_squares import ball_multiplier
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.mechanisms.gaussian import NUGGET
 
@@ -155,7 +155,7 @@ def _kernel_matrix(gram: FloatArray) -> FloatArray:
     return (gram + gram.T) / 2
 
 
-def ball_least_squares(pool: Pool, targets: FloatArray, norm: float) -> FloatArray:
+def nearest_in_ball(pool: Pool, targets: FloatArray, norm: float) -> FloatArray:
     r"""Coefficients of the model of norm C at most that fits the targets best.
 
     In the eigenvectors of K the minimiser is alpha = (K + l I)^{-1} t, with l = 0 if that lies in
@@ -171,7 +171,7 @@ def ball_least_squares(pool: Pool, targets: FloatArray, norm: float) -> FloatArr
 
     Examples
     --------
-    >>> ball_least_squares(Pool.of(np.eye(2)), np.array([3.0, 4.0]), norm=1.0).round(6)
+    >>> nearest_in_ball(Pool.of(np.eye(2)), np.array([3.0, 4.0]), norm=1.0).round(6)
     array([0.6, 0.8])
     """
     validate.positive("norm", norm)
@@ -179,15 +179,6 @@ def ball_least_squares(pool: Pool, targets: FloatArray, norm: float) -> FloatArr
     kept = values > len(values) * float(np.finfo(np.float64).eps) * values[-1]
     values, vectors = values[kept], vectors[:, kept]
     inner = vectors.T @ targets
-    energy = np.sum(inner.reshape(len(inner), -1) ** 2, axis=1)
-
-    def size(penalty: float) -> float:
-        return math.sqrt(float(np.sum(values * energy / (values + penalty) ** 2)))
-
-    penalty = 0.0
-    if size(0.0) > norm:
-        # |w(l)| <= |Phi^T t| / l, so the root is below |Phi^T t| / C
-        most = math.sqrt(float(np.sum(values * energy))) / norm
-        penalty = float(brentq(lambda at: size(at) - norm, 0.0, most, rtol=1e-14, xtol=1e-300))
-    shrunk = inner / (values + penalty).reshape(-1, *[1] * (inner.ndim - 1))
-    return np.asarray(vectors @ shrunk)
+    columns = (-1, *[1] * (inner.ndim - 1))
+    penalty = ball_multiplier(values, np.sqrt(values).reshape(columns) * inner, norm)
+    return np.asarray(vectors @ (inner / (values + penalty).reshape(columns)))

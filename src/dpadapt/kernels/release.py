@@ -14,6 +14,7 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Count, OneOf, Table
+from dpadapt.learning.shrinkage import shrunk
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.accounting.calibration import gaussian_mu
@@ -23,7 +24,6 @@ from . import queries
 from .constants import Bounds, Constants
 from .kernel_facts import KernelFacts, path_error
 from .pool import Pool
-from .shrinkage import shrunk
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,8 +137,8 @@ class GaussianProcess(Release):
         refused.
     start : {"public", "zero"}, default="public"
         "public": private rows correct the model of the public rows, and what of the correction is
-        not more than its known noise is dropped (:mod:`dpadapt.kernels.shrinkage`). "zero": private
-        rows alone make the model, as in the paper.
+        not more than its known noise is dropped (:mod:`dpadapt.learning.shrinkage`). "zero":
+        private rows alone make the model, as in the paper.
 
     Examples
     --------

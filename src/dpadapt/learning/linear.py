@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
+from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .softmax import softmax
 
 
 class LinearRegressor(RegressorMixin, BaseEstimator):
@@ -104,7 +106,7 @@ def probabilities_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     (array([[0.5, 0.5]]), array([[0.25, 0.25, 0.25, 0.25]]))
     """
     if scores.ndim == 2:
-        return np.asarray(softmax(scores, axis=1))
+        return softmax(scores)
     return np.column_stack([expit(-scores), expit(scores)])
 
 

@@ -25,6 +25,7 @@ from dpadapt.learning.constraints import (
 )
 from dpadapt.learning.linear import LinearClassifier
 from dpadapt.learning.progress import row_progress
+from dpadapt.learning.softmax import Array
 from dpadapt.learning.story import Story
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Guarantee, Private, RowSum, Session
@@ -37,7 +38,6 @@ from .features import PublicSample, UnitRows
 from .iterates import Iterates
 from .noisy_gradients import gradient_mechanisms, open_gradients
 from .queries import Correct
-from .softmax import Array
 from .steps import Steps
 
 _SCORE_SHARE = 0.3  # mu of the score of a candidate over mu of all its steps

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from dpadapt.learning.constraints import Named, NonNegative, Null, Table
+from dpadapt.learning.softmax import Array
 from dpadapt.learning.strategy import Strategy, strategy_of
 from dpadapt.privacy import RowMap
 
@@ -14,7 +15,6 @@ from .features import PublicSample, UnitRows
 from .iterates import Iterates
 from .noisy_gradients import NoisyGradients
 from .public_phase import penalised
-from .softmax import Array
 
 Origin = Literal["public", "zero", "given"]
 """Where training starts: at the model of the public rows, at zero, at weights that were given."""

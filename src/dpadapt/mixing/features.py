@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.learning.checks import public_scaling
+from dpadapt.learning.softmax import Array, Rows
 from dpadapt.privacy.statistics import Directions
-
-from .softmax import Array, Rows
 
 _DROWNING = 1000.0  # largest over median deviation of columns: they have units of their own
 _BIAS = 0.3  # costs b^2 / (1 + b^2) = 8% of the squared norm; 0.1 to 0.5 are alike

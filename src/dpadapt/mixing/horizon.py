@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from dpadapt.learning.softmax import Array
+
 from .features import PublicSample
 from .public_phase import penalised
-from .softmax import Array
 
 STEPS = 100  # at least; T costs no privacy, and more are taken where a step would be too long
 CLIP = 0.5  # 0.3 biases at large epsilon, 1 costs noise at small ones

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from .softmax import Array
+from dpadapt.learning.softmax import Array
 
 
 @dataclass
@@ -22,12 +22,12 @@ class Iterates:
     keep : bool, default=False
         Whether to keep all weights, not their mean alone.
     progress : callable, optional
-        Is told (t, T) after each step.
+        Is told (t, T) at each step.
 
     Examples
     --------
     >>> iterates, W = Iterates(2), np.array([[4.0]])
-    >>> for t in iterates.steps():
+    >>> for t in range(iterates.number):
     ...     iterates.add(W, clip=1.0)
     ...     W = W - 0.5 * W
     >>> W, iterates.mean
@@ -42,13 +42,6 @@ class Iterates:
     _total: Any = 0.0
     _mass: float = 0.0
 
-    def steps(self) -> Iterator[int]:
-        """Give t = 1, ..., T."""
-        for t in range(1, self.number + 1):
-            yield t
-            if self.progress is not None:
-                self.progress(t, self.number)
-
     def add(self, W: Array, clip: float, mass: float = 1.0) -> None:
         """Record weights at which a gradient was asked for."""
         if self.keep:
@@ -56,6 +49,8 @@ class Iterates:
         self.clips.append(clip)
         self._total = self._total + mass * W
         self._mass += mass
+        if self.progress is not None:
+            self.progress(len(self.clips), self.number)
 
     @property
     def mean(self) -> Array:

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpadapt.learning.constraints import Flag, Positive, Table
+from dpadapt.learning.descent import descend
+from dpadapt.learning.softmax import Array, gradient
 
 from . import horizon
 from ._solver import Run, Solver
 from .public_phase import class_energy
-from .softmax import Array, gradient
 from .steps import StableSteps
 
 
@@ -62,7 +63,7 @@ class KnownNoise(Solver):
 
     def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
         """Plan the horizon, and run the loop."""
-        W, public, iterates = run.start, run.public, run.iterates
+        public, iterates = run.public, run.iterates
         plan = horizon.plan_horizon(
             run.sample_size,
             math.sqrt(iterates.number) / run.gradients.sigma,
@@ -72,12 +73,15 @@ class KnownNoise(Solver):
             clip=self.clip,
             most=_affordable(run),
         )
-        for _ in iterates.steps():
+
+        def noisy(W: Array) -> Array:
             G = run.gradients(W, self.clip)
             if self.mixing and len(public):
                 G = G + self.mixing * gradient(public.rows, public.codes, W)
             iterates.add(W, self.clip)
-            W = W - plan.rate * G
+            return G
+
+        W = descend(noisy, run.start, plan.rate, iterates.number, last=1)
         return (iterates.mean if self.average else W), {"plan_": plan}
 
 

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._lazy import named
+from dpadapt.learning.softmax import Array
 from dpadapt.privacy import Grant, RowMap, RowMean, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
 from .queries import ClippedGradients, RowCount
-from .softmax import Array
 
 _COUNT_SHARE = 0.1  # mu of a noisy count over mu of all steps: half a percent more noise
 NAME = "clipped gradients"

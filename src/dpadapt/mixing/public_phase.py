@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from dpadapt.learning.softmax import Array, gradient, loss
+
 from .features import PublicSample
-from .softmax import Array, gradient, loss
 
 _ITERATIONS = 150
 _LONE_ENERGY = 0.05  # between-class energy where every class has one public row

@@ -15,9 +15,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt.learning.softmax import Array, Rows, lengths, numerators
 from dpadapt.privacy import RowMap, RowMean
-
-from .softmax import Array, Rows, lengths, numerators
 
 PIECE = 128  # float32 rows that are multiplied at once
 _HUGE = 1e30  # no score of a row of norm 1 overflows in float32

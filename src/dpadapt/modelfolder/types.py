@@ -69,13 +69,13 @@ PARTS = frozenset().union(
     _under("dpadapt.discrepancy.moments", "Moments"),
     _under("dpadapt.papers.discrepancy.smoothing", "PNorm Softmax"),
     _under("dpadapt.papers.discrepancy.solvers", "FrankWolfe MirrorDescent SingleStage"),
-    _under("dpadapt.reweighting._units", "Units"),
     _under("dpadapt.papers.reweighting.certificate", "ReweightingCertificate"),
     _under("dpadapt.papers.reweighting.choice", "Candidate"),
-    _under("dpadapt.reweighting.horizon", "Geometry"),
-    _under("dpadapt.reweighting.known_noise_course", "Course"),
-    _under("dpadapt.reweighting.known_noise_moments", "MomentCourse"),
-    _under("dpadapt.reweighting.known_noise_solver", "KnownNoise"),
+    _under("dpadapt.learning.descent", "Geometry"),
+    _under("dpadapt.reweighting.known_noise", "KnownNoise"),
+    _under("dpadapt.reweighting.moments", "MomentCourse"),
+    _under("dpadapt.reweighting.plan", "Course"),
+    _under("dpadapt.reweighting.problem", "Units"),
     _under("dpadapt.papers.reweighting.regression_solvers", "ConvexGradient Profiled Statistics"),
     _under("dpadapt.papers.reweighting.classification_solvers", "GeneralGradient ProfiledLogistic"),
     _under("dpadapt.papers.mixing.adamix", "AdaMix"),
@@ -93,7 +93,9 @@ PARTS = frozenset().union(
         "dpadapt.kernels.features",
         "Fourier FourierFeatures LinearFeatures Nystroem NystroemFeatures PolynomialFeatures",
     ),
-    _under("dpadapt.kernels.kernel", "Chi2 Cosine Kernel Laplacian Linear Polynomial RBF"),
+    _under(
+        "dpadapt.kernels.kernel", "Chi2 Cosine InnerProduct Kernel Laplacian Linear Polynomial RBF"
+    ),
     _under("dpadapt.kernels.release", "GaussianProcess"),
     _under("dpadapt.papers.kernels.tddl", "TDDL"),
     _under("dpadapt.papers.kernels.tdil", "TDIL"),
@@ -149,6 +151,11 @@ MOVED = {
     "dpadapt.features.dates": "dpadapt.features.cells",
     "dpadapt.rare.errors": "dpadapt.rare",
     "dpadapt.mixing.steps.StepsAtNoise": "dpadapt.papers.mixing.steps.StepsAtNoise",
+    "dpadapt.reweighting.horizon": "dpadapt.learning.descent",
+    "dpadapt.reweighting.known_noise_course": "dpadapt.reweighting.plan",
+    "dpadapt.reweighting.known_noise_moments": "dpadapt.reweighting.moments",
+    "dpadapt.reweighting.known_noise_solver": "dpadapt.reweighting.known_noise",
+    "dpadapt.reweighting._units": "dpadapt.reweighting.problem",
 }
 """Where modules and classes that folders name have gone: a folder from before loads as ever."""
 

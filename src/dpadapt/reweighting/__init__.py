@@ -5,7 +5,7 @@ in :mod:`dpadapt.papers.reweighting`, and are found here by name.
 """
 
 from .._lazy import lazily
-from .known_noise_solver import KnownNoise
+from .known_noise import KnownNoise
 from .reweighting_classifier import ReweightingClassifier
 from .reweighting_regressor import ReweightingRegressor
 

@@ -3,7 +3,7 @@ r"""Solver "known-noise", the default: from the public model, as far as the know
 In ten lines. Everything but the loop and the level is public.
 
  1. Fit the public model; choose coordinates z(x), horizon tau, steps T and clip R
-    (:mod:`.known_noise_course`): one more unit of horizon would add more noise than it removes
+    (:mod:`.plan`): one more unit of horizon would add more noise than it removes
     shift.
  2. Shrink every private row with |z| > 1 to length 1, in regression together with its residual.
  3. W = 0; T times, W <- W - tau/T (mean of clipped gradients + noise); take the mean of the last
@@ -24,23 +24,35 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Count, Flag, Null, Table
 from dpadapt.learning.public_fits import fit_logistic, fit_ridge
+from dpadapt.learning.shrinkage import james_stein
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Cleaning, Hidden, Mechanism, RowMap, Session, shrink_factors
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
 
-from .known_noise_course import Course, PublicProblem, averaged_descent, choose_course
-from .known_noise_moments import MomentCourse, choose_moments, moment_query, solve_shift
-from .known_noise_whole import choose_class_course
+from .moments import MomentCourse, choose_moments, moment_query, solve_shift
+from .plan import Course, PublicProblem, choose_class_course, choose_course
+from .problem import (
+    ClassificationProblem,
+    LinearModel,
+    RegressionProblem,
+    descent_cleaning,
+    descent_units,
+    wide_labels,
+)
 from .queries import Level, RowGradient
 from .residual_size import SizeLook
+
+_CERTIFICATE_ALPHA = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,12 +215,11 @@ class KnownNoiseDescent:
             cleaning = Cleaning(1e100, intercept=1.0, classes=self.classes)
         rows = self.prepared(cleaning, chosen)
         Z, targets = rows(T, labels.astype(np.float64))
-        shape = (len(chosen.geometry.mean) + 1, self.model.shape[1])
 
         def gradient(W: FloatArray) -> FloatArray:
             return RowGradient(rows, W, math.inf).block(Z, targets) / max(1, len(T))
 
-        W = averaged_descent(gradient, shape, chosen.horizon, chosen.steps)
+        W = chosen.descend(gradient)
         return DescentResult(self.model + chosen.geometry.coefficients(W), 1.0, chosen)
 
 
@@ -267,11 +278,8 @@ class DescentRun:
 
     def _descend(self, session: Session, grants: Any) -> DescentResult:
         solver, chosen = self.solver, self.course
-        W = averaged_descent(
-            lambda W: session.release(grants.gradients, self.gradient(session, W)),
-            self.shape,
-            chosen.horizon,
-            chosen.steps,
+        W = chosen.descend(
+            lambda W: np.asarray(session.release(grants.gradients, self.gradient(session, W)))
         )
         share = 1.0
         if solver.shrink:
@@ -279,8 +287,8 @@ class DescentRun:
         found = solver.model + self.size * share * chosen.geometry.coefficients(W)
         if chosen.level_share > 0:
             move = float(session.release(grants.level, self.level(session, found))[0])
-            kept = _shrunken(move, grants.level.scale if solver.shrink else 0.0)
-            found[-1, 0] += self.size * kept
+            noise = grants.level.scale if solver.shrink else 0.0
+            found[-1, 0] += self.size * james_stein(move**2, noise**2) * move
         return DescentResult(found, share, chosen.sized(self.size))
 
 
@@ -322,6 +330,100 @@ class MomentRun:
         return DescentResult(self.solver.model + shift, share, course)
 
 
-def _shrunken(value: float, noise: float) -> float:
-    """One number with known noise, shrunken to 0 (James and Stein, positive part)."""
-    return value * max(0.0, 1 - (noise / value) ** 2) if value else 0.0
+if TYPE_CHECKING:
+    from .network import NetworkAdaptation
+
+
+@dataclass(frozen=True)
+class KnownNoise(Strategy):
+    """Descend from the public model on the private loss, as far as the known noise allows.
+
+    Parameters
+    ----------
+    shrink : bool, default=True
+        Shrink to the public model what moved no farther than noise would have moved it. False
+        learns more where a shift is known to exist, and does harm where none is.
+    steps : int, optional
+        Of a network (default 100); a linear model chooses its own number from public facts.
+
+    Examples
+    --------
+    >>> KnownNoise(shrink=False)
+    KnownNoise(shrink=False, steps=None)
+    """
+
+    shrink: bool = True
+    steps: int | None = None
+
+    told: ClassVar[str] = "noisy gradient descent from the model of the public rows"
+    certifiable: ClassVar[bool] = True
+    _constraints: ClassVar[Table] = {"shrink": [Flag()], "steps": [Count(), Null()]}
+
+    def regress(self, problem: RegressionProblem, session: Session) -> LinearModel:
+        """Coefficients for the private population."""
+        reach = problem.label_range or wide_labels(problem.labels)
+        units = descent_units(problem.X, reach)
+        cleaning = descent_cleaning(units, problem.X, label_range=reach, unit_labels=True)
+        rows, labels = units.rows(problem.X), units.labels(problem.labels)
+        run = KnownNoiseDescent(rows, labels, shrink=self.shrink).begin(session, cleaning)
+        certified = problem.certification(session, run.mechanisms, _CERTIFICATE_ALPHA)
+        grants = session.plan(**run.mechanisms, **(certified.mechanisms if certified else {}))
+        found = run.release(session, grants)
+        linear = units.linear(found.coefficients)
+        certificate = certified and certified.release(session, grants, *linear)
+        return LinearModel(*linear, found.share, found.course, certificate=certificate)
+
+    def classify(self, problem: ClassificationProblem, session: Session) -> LinearModel:
+        """Coefficients for the private population."""
+        units, k = descent_units(problem.X), problem.classes
+        descent = KnownNoiseDescent(units.rows(problem.X), problem.labels, k, shrink=self.shrink)
+        found = descent.fit(session, descent_cleaning(units, problem.X, classes=k))
+        return LinearModel(*units.linear(found.coefficients), found.share, found.course)
+
+    def network(
+        self, X: FloatArray, codes: Any, classes: int, module: Any, seed: int
+    ) -> NetworkAdaptation:
+        """The adaptation of a network: public rows, class codes, number of classes, module."""
+        from .network import NetworkAdaptation
+
+        return NetworkAdaptation(
+            X, codes, classes, module, steps=self.steps, shrink=self.shrink, seed=seed
+        )
+
+
+def check_network(solver: Any) -> None:
+    """Refuse options of a linear model: a network has no ball, no weights and no discrepancy."""
+    if getattr(solver, "norm_bound", None) is not None:
+        raise ValueError("norm_bound: a network has none; leave it None.")
+    if any(getattr(solver, "strengths", ())):
+        raise ValueError(
+            "strengths: the weights of a network's rows stay where they start; leave them 0."
+        )
+    if getattr(solver, "candidates", 0):
+        raise ValueError("candidates: for a network no discrepancy is released; leave it 0.")
+
+
+def check_linear(solver: KnownNoise, **bounds: float | None) -> None:
+    """Refuse what this solver does not use for a linear model."""
+    if solver.steps is not None:
+        raise ValueError("steps: a linear model chooses their number itself; leave it None.")
+    for name, value in bounds.items():
+        if value is not None:
+            raise ValueError(
+                f"{name}: solver='known-noise' bounds rows and coefficients itself; leave it None, "
+                "or take another solver."
+            )
+
+
+def public_regression(problem: RegressionProblem) -> LinearModel:
+    """The ridge regression of the public rows."""
+    units = descent_units(problem.X, wide_labels(problem.labels))
+    model = KnownNoiseDescent(units.rows(problem.X), units.labels(problem.labels)).model
+    return LinearModel(*units.linear(model), share=0.0)
+
+
+def public_classification(problem: ClassificationProblem) -> LinearModel:
+    """The logistic regression of the public rows."""
+    units = descent_units(problem.X)
+    model = KnownNoiseDescent(units.rows(problem.X), problem.labels, problem.classes).model
+    return LinearModel(*units.linear(model), share=0.0)

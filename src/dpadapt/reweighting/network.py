@@ -1,6 +1,6 @@
 r"""A small torch network, trained on public rows and adapted to private ones by clipped gradients.
 
-Solver "known-noise" (the default) is noisy gradient descent whose noise is known in advance:
+Noisy gradient descent whose noise is known in advance:
 
 1. Train the module on the public rows.
 2. Linearise its logits there: parameters that move by v move those of row i by :math:`J_i v`. A few
@@ -14,21 +14,13 @@ Solver "known-noise" (the default) is noisy gradient descent whose noise is know
    seen. The move of the parameters is shrunk by :math:`\max(0, 1 - E/A)` (James-Stein): a move that
    noise alone explains is undone, and the public network remains.
 
-"profiled" is steps 1 to 5 with rows weighed down by :math:`\min(1, \sqrt{\kappa/loss})`
-(:mod:`dpadapt.papers.reweighting.profile`). "gradient" is Algorithm 2 of the paper with its weights
-frozen at their start (they hardly move, see :mod:`dpadapt.papers.reweighting.general_adaptation`):
-a constant step, and an iterate drawn at random. The paper's G, a bound on gradients, does not exist
-for a network: ``clip`` takes its place, and is enforced. Nor does a bound on the curvature: the
-step is one over the curvature of the linearised network.
-
 Sampling by batches is not offered: full gradients need no amplification, and their accounting is
-exact.
+exact. The paper's own solvers are in :mod:`dpadapt.papers.reweighting.network`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -37,10 +29,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt.learning.descent import Map, affordable_step, descend, predicted_noise
+from dpadapt.learning.shrinkage import james_stein
 from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
-from .horizon import mean_of_last, predicted_noise
 from .queries import NetworkGradient
 from .torch_module import (
     Array,
@@ -50,15 +43,12 @@ from .torch_module import (
     jacobian,
     load_torch,
     logits,
-    public_gradient,
     with_parameters,
 )
 
-SOLVERS = ("known-noise", "profiled", "gradient")
 _STEPS = 100
 _NOISE_SHARE = 0.2  # of the public variance of the logits
 _SPREAD = (0.01, 2.0)  # of public logits: how small and how large a shift is reckoned with
-_SHORTER, _TRIALS = 0.8, 100  # steps that are tried: 1, 0.8, 0.64, ... of the longest
 _LINEAR = (128, 1280, 1 << 24)  # rows of the linearisation, outputs of them, numbers in it, at most
 _HELD, _RATE, _EPOCHS, _PATIENCE = 0.2, 0.01, 1000, 50  # of public training
 
@@ -81,26 +71,17 @@ class NetworkAdaptation:
         dropout does nothing. Layers that take statistics of a batch are refused unless frozen. A
         ``Sequential`` of torch's own layers is given private rows in blocks, any other module one
         row a call (:mod:`dpadapt.privacy.rows.layers`), which is slower.
-    solver : {"known-noise", "profiled", "gradient"}, default="known-noise"
-    alpha : float, optional
-        Share of the public sample in the objective, from 0 to 1; 0 by default, 0.5 for "gradient".
-        At 1 nothing is asked of the private rows, and the public network is the answer.
-    kappa : float, optional
-        For "profiled": :math:`\kappa`; None keeps the weights uniform.
     clip : float, optional
         C. By default half the median length of :math:`J_i^T (1/k - e_y)` on public rows, the
-        gradient at equal probabilities. For "gradient", the G of the paper.
+        gradient at equal probabilities.
     steps : int, optional
         T; 100 by default.
     step_size : float, optional
         The step, instead of the one described above.
-    calibration : {"tight", "paper"}, default="tight"
-        "paper", for "gradient" only: the noise :math:`2 s_1 \sqrt{T \log(2/\delta)} / \epsilon`,
-        :math:`s_1 = 2 (1 - \alpha) G / n`, as printed.
     shrink : bool, default=True
-        For "known-noise": whether step 6 is taken.
+        Whether step 6 is taken.
     seed : int, default=0
-        Of public choices: the hold-out of the training, rows of the linearisation, the iterate.
+        Of public choices: the hold-out of the training, rows of the linearisation.
 
     Examples
     --------
@@ -122,13 +103,9 @@ class NetworkAdaptation:
     codes: npt.NDArray[Any]
     n_classes: int
     module: Any
-    solver: str = "known-noise"
-    alpha: float | None = None
-    kappa: float | None = None
     clip: float | None = None
     steps: int | None = None
     step_size: float | None = None
-    calibration: str = "tight"
     shrink: bool = True
     seed: int = 0
 
@@ -141,19 +118,11 @@ class NetworkAdaptation:
             raise ValueError(f"codes must be class codes from 0 to {self.n_classes - 1}.")
         object.__setattr__(self, "X", X)
         object.__setattr__(self, "codes", codes.astype(np.int64))
-        validate.choice("solver", self.solver, SOLVERS)
-        validate.choice("calibration", self.calibration, ("tight", "paper"))
-        if self.alpha is not None and validate.non_negative("alpha", self.alpha) > 1:
-            raise ValueError(f"alpha must lie between 0 and 1; got {self.alpha!r}.")
-        for name in ("kappa", "clip", "step_size"):
+        for name in ("clip", "step_size"):
             if getattr(self, name) is not None:
                 validate.positive(name, getattr(self, name))
         if self.steps is not None:
             validate.count("steps", self.steps)
-        if self.kappa is not None and self.solver != "profiled":
-            raise ValueError("kappa is for solver='profiled'.")
-        if self.calibration == "paper" and self.solver != "gradient":
-            raise ValueError("calibration='paper' is for solver='gradient'.")
         check_module(self.module, X, self.n_classes)
 
     def pretrain(self) -> Any:
@@ -162,24 +131,16 @@ class NetworkAdaptation:
 
     def fit(self, session: Session, cleaning: Cleaning) -> Any:
         """Spend a whole session; the adapted network, in evaluation mode."""
-        if self._share == 1:
-            return self.pretrain()
         grants = session.plan(gradients=self.mechanism(session, cleaning))
         return self.release(session, grants.gradients, cleaning)
 
     def mechanism(self, session: Session, cleaning: Cleaning) -> Gaussian:
-        """Course the T gradients."""
+        """Plan the T gradients."""
         if cleaning.classes != self.n_classes:
             raise ValueError(f"cleaning must have classes={self.n_classes}.")
         if session.n_columns + (cleaning.intercept != 0) != self.X.shape[1]:  # public facts
             raise ValueError(f"private rows must have {self.X.shape[1]} columns once cleaned.")
-        first = self._gradient(session, cleaning, self.start)
-        if self.calibration == "tight":
-            return Gaussian.of(first, count=self._count)
-        moved, delta = 2 * self.gradient_bound / session.n_rows, validate.delta(session.delta)
-        noise = 2 * moved * math.sqrt(self._count * math.log(2 / delta)) / session.epsilon
-        size = self.start.size
-        return Gaussian(first.label, first.sensitivity, size, self._count, printed=noise)
+        return Gaussian.of(self._gradient(session, cleaning, self.start), count=self._count)
 
     def release(self, session: Session, grant: Grant, cleaning: Cleaning) -> Any:
         """The adapted network; trades the grant of :meth:`mechanism`."""
@@ -190,7 +151,7 @@ class NetworkAdaptation:
 
         step = self.step(grant.scale)
         found = self._descend(gradient, step)
-        if self.solver == "known-noise" and self.shrink:
+        if self.shrink:
             found = self._shrunken(found, self.noise_energy(grant.scale, step))
         return with_parameters(self.module, found)
 
@@ -233,34 +194,22 @@ class NetworkAdaptation:
             self._curvature, np.full(len(self._curvature), step), self._count
         )
         energy = float(self._linear[0] @ variance) / self.n_classes
-        return ((1 - self._share) * scale) ** 2 * energy
+        return scale**2 * energy
 
     def step(self, scale: float) -> float:
         """The step, for noise of this scale in every released gradient."""
         if self.step_size is not None:
             return self.step_size
-        step = self.longest_step
-        if self.solver == "gradient":
-            return step
         spread = float(np.var(logits(self.module, self.start, self.X), axis=0).mean())
         allowed = _NOISE_SHARE * min(max(spread, _SPREAD[0]), _SPREAD[1])
-        for _ in range(_TRIALS):
-            if self.noise_energy(scale, step) <= allowed:
-                break
-            step *= _SHORTER
-        return step
+        return affordable_step(
+            lambda step: self.noise_energy(scale, step), allowed, self.longest_step
+        )
 
     @property
     def _count(self) -> int:
         """T."""
         return _STEPS if self.steps is None else self.steps
-
-    @property
-    def _share(self) -> float:
-        """Of the public sample."""
-        if self.alpha is None:
-            return 0.5 if self.solver == "gradient" else 0.0
-        return self.alpha
 
     @cached_property
     def _linear(self) -> tuple[Array, float]:
@@ -281,30 +230,19 @@ class NetworkAdaptation:
         return self._linear[0] * ((1 - 1 / self.n_classes) / self.n_classes)
 
     def _query(self, cleaning: Cleaning, parameters: Array) -> NetworkGradient:
-        return NetworkGradient(cleaning, self.module, parameters, self.gradient_bound, self.kappa)
+        return NetworkGradient(cleaning, self.module, parameters, self.gradient_bound)
 
     def _gradient(self, session: Session, cleaning: Cleaning, parameters: Array) -> Hidden:
         return session.hide(self._query(cleaning, parameters), keep=True)
 
-    def _descend(self, private_gradient: Callable[[Array], Array], step: float) -> Array:
-        steps, last = self._count, None
-        if self.solver == "gradient":  # the index tells nothing of the rows
-            steps, last = int(np.random.default_rng(self.seed).integers(1, steps + 1)), 1
-
-        def update(now: Array) -> Array:
-            g = (1 - self._share) * private_gradient(now)
-            if self._share > 0:
-                public = public_gradient(self.module, now, self.X, self.codes, self.kappa)
-                g = g + self._share * public
-            return np.asarray(now - step * g)
-
-        return mean_of_last(update, self.start, steps, last)
+    def _descend(self, gradient: Map, step: float) -> Array:
+        return descend(gradient, self.start, step, self._count)
 
     def _shrunken(self, found: Array, noise: float) -> Array:
         before, after = (logits(self.module, p, self.X) for p in (self.start, found))
         moved = float(np.mean((after - before) ** 2))
-        keep = max(0.0, 1 - noise / moved) if moved > 0 else 0.0
-        return np.asarray(self.start + keep * (found - self.start))
+        share = james_stein(moved, noise)
+        return np.asarray(self.start + share * (found - self.start))
 
     def _train(
         self, rows: npt.NDArray[Any], steps: int, held: npt.NDArray[Any]

@@ -15,10 +15,14 @@ from dpadapt.learning.linear import LinearClassifier
 from dpadapt.learning.story import Fact, Story
 from dpadapt.privacy import Session
 
-from ._problems import ClassificationProblem, LinearModel
-from ._stories import reweighting_story
-from ._units import bounded_sample, standard_units
-from .known_noise_solver import KnownNoise, check_linear, check_network, public_classification
+from .known_noise import KnownNoise, check_linear, check_network, public_classification
+from .problem import (
+    ClassificationProblem,
+    LinearModel,
+    bounded_sample,
+    reweighting_story,
+    standard_units,
+)
 
 _PAPER = "dpadapt.papers.reweighting.classification_solvers"
 
@@ -164,18 +168,10 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
 
     def _network(self, problem: ClassificationProblem, session: Session | None) -> dict[str, Any]:
         """A neural network, whatever the solver."""
-        from .network import NetworkAdaptation
-
         units = standard_units(problem.X)
         rows, cleaning = bounded_sample(units, problem.X, problem.radius, classes=problem.classes)
-        network = NetworkAdaptation(
-            rows[:, :-1],
-            problem.labels,
-            problem.classes,
-            self.module,
-            seed=problem.seed,
-            **self._strategy("solver").of_network(),
-        )
+        public = (rows[:, :-1], problem.labels, problem.classes, self.module)
+        network = self._strategy("solver").network(*public, problem.seed)
         if session is None:
             module = network.pretrain()
         else:

@@ -13,9 +13,8 @@ from dpadapt.learning.linear import LinearRegressor
 from dpadapt.learning.story import Story
 from dpadapt.privacy import Guarantee, Private, Session
 
-from ._problems import RegressionProblem
-from ._stories import reweighting_story
-from .known_noise_solver import KnownNoise, check_linear, public_regression
+from .known_noise import KnownNoise, check_linear, public_regression
+from .problem import RegressionProblem, reweighting_story
 
 _PAPER = "dpadapt.papers.reweighting.regression_solvers"
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.privacy import Grant, RowSum, Session, shrink_factors
+from dpadapt.learning.descent import descend, within
+from dpadapt.privacy import Grant, RowSum, Session
 from dpadapt.privacy.local.poll import Poll
 from dpadapt.privacy.local.randomisers import BinaryResponse
 
@@ -74,14 +76,13 @@ def tilted_descent(
     True
     """
     size = _STEP * start.clip**2 * cap.weight / (cap.kept * max(1, session.n_rows))
-    v, total = start.coefficients, np.zeros(start.width)
-    last = math.ceil(steps / 2)
-    for step in range(steps):
-        slope = session.hide(RowSum(TiltedSlope(rows, v)), keep=True)
-        v = _cut(v - size * session.release(grant, slope), start.clip)
-        if step >= steps - last:
-            total += v
-    return start.with_coefficients(total / last)
+
+    def slope(v: FloatArray) -> FloatArray:
+        hidden = session.hide(RowSum(TiltedSlope(rows, v)), keep=True)
+        return np.asarray(session.release(grant, hidden))
+
+    ball = within(_RADIUS * start.clip)
+    return start.with_coefficients(descend(slope, start.coefficients, size, steps, project=ball))
 
 
 def refine(poll: Poll, count: int, start: LinearRule) -> LinearRule:
@@ -109,16 +110,13 @@ def refine(poll: Poll, count: int, start: LinearRule) -> LinearRule:
     if start.coefficients.any():
         step = _FROM_GOOD / (start.width * noise**2)
     size = min(_LARGEST_STEP, step) * start.clip**2
-    rule, total = start, np.zeros(start.width)
-    for r in range(1, _BATCHES + 1):
-        replies = poll.ask(Slope(rule), batch)
-        if len(replies.values):
-            move = size / math.sqrt(r) * replies.values.mean(axis=0)
-            rule = rule.with_coefficients(_cut(rule.coefficients - move, start.clip))
-        if r > _BATCHES // 2:
-            total += rule.coefficients
-    return start.with_coefficients(total / (_BATCHES - _BATCHES // 2))
+    numbers = itertools.count(1)
 
+    def slope(v: FloatArray) -> FloatArray:
+        root = math.sqrt(next(numbers))
+        replies = poll.ask(Slope(start.with_coefficients(v)), batch).values
+        return replies.mean(axis=0) / root if len(replies) else np.zeros_like(v)
 
-def _cut(v: FloatArray, clip: float) -> FloatArray:
-    return np.asarray(v * shrink_factors(np.linalg.norm(v), _RADIUS * clip))
+    ball = within(_RADIUS * start.clip)
+    found = descend(slope, start.coefficients, size, _BATCHES, project=ball)
+    return start.with_coefficients(found)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.privacy import shrink_factors
-from dpadapt.reweighting.horizon import mean_of_last
+from dpadapt.learning.descent import descend, within
 
 from ._tasks import BaselineTask, fit_logistic, fit_ridge, residuals
 from .queries import clipped_gradient
@@ -32,13 +31,8 @@ def noisy_descent(
     radius: float = math.inf,
 ) -> FloatArray:
     """Mean of the last part ``keep`` of the iterates, each within ``radius``."""
-
-    def update(point: FloatArray) -> FloatArray:
-        point = point - step_size * gradient(point)
-        return point * shrink_factors(np.linalg.norm(point), radius)
-
     first = min(steps - 1, math.floor((1 - keep) * steps))
-    return mean_of_last(update, start, steps, steps - first)
+    return descend(gradient, start, step_size, steps, last=steps - first, project=within(radius))
 
 
 def smoothness(rows: FloatArray, classes: int) -> float:

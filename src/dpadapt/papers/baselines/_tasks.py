@@ -13,6 +13,7 @@ from dpadapt._types import FloatArray
 from dpadapt.base import Problem
 from dpadapt.learning.checks import public_scaling
 from dpadapt.learning.public_fits import fit_logistic, fit_ridge
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.residual_size import SizeLook, look_share, ordinary, residuals_tell
@@ -174,7 +175,5 @@ def residuals(scores: FloatArray, labels: FloatArray, classes: int) -> FloatArra
     if classes <= 2:
         known = labels >= 0
         return np.where(known, expit(scores[:, 0]) - labels, 0.0)[:, None]
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    chances = shifted / shifted.sum(axis=1, keepdims=True)
-    chances -= labels[:, None] == np.arange(classes)
+    chances = softmax(scores) - (labels[:, None] == np.arange(classes))
     return np.where(labels[:, None] >= 0, chances, 0.0)

@@ -34,6 +34,7 @@ from dpadapt.discrepancy.matrices import (
     symmetric_part,
     weighted_moment,
 )
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import SecondMoment
@@ -199,8 +200,7 @@ def entropic_step(weights: Array, gradient: Array, step_size: float) -> Array:
     array([0.75, 0.25])
     """
     logs = np.log(np.maximum(weights, np.finfo(float).tiny)) - step_size * gradient
-    unnormalised = np.exp(logs - logs.max())
-    return np.asarray(unnormalised / unnormalised.sum())
+    return softmax(logs)
 
 
 def bregman_step(weights: Array, gradient: Array, step_size: float) -> Array:

@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from dpadapt import _validate as validate
 from dpadapt.discrepancy.matrices import Array, public_rows, symmetric_part, weighted_moment
-from dpadapt.discrepancy.variable_projection import ball_least_squares
+from dpadapt.learning.least_squares import ball_least_squares
 from dpadapt.privacy import Hidden, Mechanism, Session
 from dpadapt.privacy.mechanisms import Exponential, Gaussian, LaplaceMin
 from dpadapt.privacy.statistics import SecondMoment

@@ -7,7 +7,6 @@ privacy of R T releases is exact (Gaussian differential privacy), and 2 q is all
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.learning.constraints import Count, Positive, Table
-from dpadapt.privacy import shrink_factors
+from dpadapt.learning.descent import descend, within
 from dpadapt.privacy.mechanisms import Gaussian
 
 from .doors.weighted import WeightedMean, weighted_sensitivity
@@ -73,17 +72,14 @@ class GradientLearner(Learner):
     def learn(self, rows: WeightedRows) -> LinearRule:
         """R steps from 0."""
         task, blank = rows.task, rows.task.blank
-        v = np.zeros_like(blank.coefficients)
-        longest, size = self.radius * blank.clip, self.step_size * blank.clip**2 / v.ndim
-        last = math.ceil(self.steps / 2)
-        total = np.zeros_like(v)
-        for step in range(self.steps):
-            slope = rows.sum(_slope(task, v), keep=True)
-            v = v - size * rows.release(slope)
-            v = v * shrink_factors(np.linalg.norm(v), longest)
-            if step >= self.steps - last:
-                total += v
-        return blank.with_coefficients(total / last)
+        start = np.zeros_like(blank.coefficients)
+        size = self.step_size * blank.clip**2 / start.ndim
+
+        def slope(v: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.asarray(rows.release(rows.sum(_slope(task, v), keep=True)))
+
+        ball = within(self.radius * blank.clip)
+        return blank.with_coefficients(descend(slope, start, size, self.steps, project=ball))
 
 
 def _slope(task: LearningTask, v: NDArray[np.float64]) -> WeightedMean:

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import softmax
 
 Predict = Callable[[Any], Any]
 
@@ -113,8 +114,7 @@ def non_private_subsample_test_reweigh(
     estimates: list[float] = []
     best: tuple[float, Predict] | None = None
     for _ in range(rounds):
-        weights = np.exp(logs - logs.max())
-        weights /= weights.sum()
+        weights = softmax(logs)
         rule = _subsample(learner, X, y, weights, draws, rng)
         estimates.append(float(oracle(rule)))
         if best is None or estimates[-1] < best[0]:

@@ -34,7 +34,7 @@ from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
 from dpadapt.kernels.constants import Bounds, Constants
 from dpadapt.kernels.kernel_facts import KernelFacts
-from dpadapt.kernels.pool import Pool, ball_least_squares
+from dpadapt.kernels.pool import Pool, nearest_in_ball
 from dpadapt.kernels.release import Release
 from dpadapt.learning.constraints import Between, OneOf, Table
 from dpadapt.privacy import Hidden, Session
@@ -101,7 +101,7 @@ class TDDL(Release):
         if self.norm_share:
             return self._within_estimate(session, predictions, pool, bounds)
         noisy = noisy_predictions(session, predictions, pool, bounds, self.calibration)
-        return ball_least_squares(pool, noisy, bounds.norm)
+        return nearest_in_ball(pool, noisy, bounds.norm)
 
     def _check(self) -> None:
         if self.norm_share and self.calibration != "gaussian":
@@ -119,7 +119,7 @@ class TDDL(Release):
         )
         noisy = np.asarray(session.release(grants.predictions, whole))
         found = float(session.release(grants.norm, length)[0]) + 2 * grants.norm.scale
-        return ball_least_squares(pool, noisy, min(bounds.norm, max(found, 1e-12)))
+        return nearest_in_ball(pool, noisy, min(bounds.norm, max(found, 1e-12)))
 
 
 def noisy_predictions(
@@ -150,7 +150,7 @@ def noisy_predictions(
     ...     predicted = predictions(session, rows, lambda X: Z @ X.mean(axis=0))
     ...     bounds = Bounds(2 / 5000, norm=1.0)
     ...     noisy = noisy_predictions(session, predicted, pool, bounds, "laplace")
-    >>> np.round(Z.T @ ball_least_squares(pool, noisy, norm=1.0), 1)
+    >>> np.round(Z.T @ nearest_in_ball(pool, noisy, norm=1.0), 1)
     array([ 0.8, -0.6])
     """
     if calibration == "gaussian":

@@ -27,10 +27,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpadapt.learning.constraints import Flag, Named, NonNegative, Null, Positive, Table
+from dpadapt.learning.descent import descend
+from dpadapt.learning.softmax import Array, gradient
 from dpadapt.learning.strategy import strategy_of
 from dpadapt.mixing._solver import Run
 from dpadapt.mixing.features import PublicSample
-from dpadapt.mixing.softmax import Array, gradient
 
 from .clipping import AdaptiveClip, FixedClip, held_out
 from .filtered_gradients import within
@@ -112,8 +113,9 @@ class AdaMix(PaperSolver):
         clipping, span = strategy_of(self, "clipping"), self.span if len(public) else None
         inner = public.rows @ public.rows.T if span else None
         count = run.sample_size + self.mixing * len(public)
-        W, iterates = run.start, run.iterates
-        for _ in iterates.steps():
+        iterates = run.iterates
+
+        def noisy(W: Array) -> Array:
             clip = clipping.at(W, unseen)
             if span is None:
                 G = run.gradients(W, clip)
@@ -123,5 +125,7 @@ class AdaMix(PaperSolver):
             if self.mixing:
                 G = G + self.mixing * gradient(public.rows, public.codes, W)
             iterates.add(W, clip)
-            W = W - self.learning_rate * (G / count + self.penalty * W)
+            return G / count + self.penalty * W
+
+        W = descend(noisy, run.start, self.learning_rate, iterates.number, last=1)
         return (iterates.mean if self.average else W), {}

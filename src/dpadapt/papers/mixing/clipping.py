@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt.learning.constraints import Between, Positive, Table
+from dpadapt.learning.softmax import Array, Codes, Rows, gradient_norms, residuals
 from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing.features import PublicSample
-from dpadapt.mixing.softmax import Array, Codes, Rows, gradient_norms, residuals
 
 LEAST_CLIP = 1e-3  # below it public gradients say nothing about private ones
 _UNKNOWN = 1.0  # without public rows

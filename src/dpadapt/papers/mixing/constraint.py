@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from dpadapt.learning.constraints import Positive, Table
+from dpadapt.learning.softmax import Array
 from dpadapt.learning.strategy import Strategy
-from dpadapt.mixing.softmax import Array
 
 
 @dataclass(frozen=True)

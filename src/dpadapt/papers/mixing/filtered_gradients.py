@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpadapt.learning.softmax import Array
 from dpadapt.mixing.noisy_gradients import NAME, NoisyGradients
 from dpadapt.mixing.queries import ClippedGradients
-from dpadapt.mixing.softmax import Array
 from dpadapt.privacy import Grant, RowMap, RowMean, Session
 
 from .filtered import EachRow

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpadapt.learning.constraints import Flag, Instance, NonNegative, Null, Positive, Table
+from dpadapt.learning.descent import descend
+from dpadapt.learning.softmax import Array
 from dpadapt.mixing._solver import Run
-from dpadapt.mixing.softmax import Array
 
 from .constraint import ConstraintSet
 from .steps import PaperSolver
@@ -66,10 +67,16 @@ class NoisyGD(PaperSolver):
 
     def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
         """Run the loop."""
-        W, iterates = run.start, run.iterates
-        for _ in iterates.steps():
+        iterates, allowed = run.iterates, self.within
+
+        def noisy(W: Array) -> Array:
             G = run.gradients(W, self.clip)
             iterates.add(W, self.clip)
-            W = W - self.learning_rate * (G / run.sample_size + self.penalty * W)
-            W = W if self.within is None else self.within.project(W, run.start)
+            return G / run.sample_size + self.penalty * W
+
+        def project(W: Array) -> Array:
+            return W if allowed is None else allowed.project(W, run.start)
+
+        facts = (run.start, self.learning_rate, iterates.number)
+        W = descend(noisy, *facts, last=1, project=project)
         return (iterates.mean if self.average else W), {}

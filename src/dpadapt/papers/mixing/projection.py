@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt.learning.constraints import Count, Flag, Null, Table
+from dpadapt.learning.softmax import Array, Codes, Rows, lengths, residuals
 from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing.features import UnitRows
-from dpadapt.mixing.softmax import Array, Codes, Rows, lengths, residuals
 from dpadapt.privacy import RowMap
 
 _SMALL = 1e-6  # eigenvalues below this part of the largest one are rounding, not directions

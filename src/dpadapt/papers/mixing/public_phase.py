@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpadapt.learning.softmax import Array, gradient, residuals
 from dpadapt.mixing.features import PublicSample
 from dpadapt.mixing.public_phase import with_unseen
-from dpadapt.mixing.softmax import Array, gradient, residuals
 from dpadapt.privacy import shrink_factors
 
 

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt.learning.softmax import Array, Rows, lengths, numerators
 from dpadapt.mixing.queries import PIECE, ClippedGradients, GradientSum, chunks, known_codes
-from dpadapt.mixing.softmax import Array, Rows, lengths, numerators
 from dpadapt.privacy import RowMap
 
 from .filtered import FilteredMean

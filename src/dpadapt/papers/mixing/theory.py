@@ -27,9 +27,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt.learning.constraints import Instance, Null, Positive, Table
+from dpadapt.learning.softmax import Array, gradient
 from dpadapt.mixing._solver import Run
 from dpadapt.mixing.features import PublicSample
-from dpadapt.mixing.softmax import Array, gradient
 
 from .constraint import ConstraintSet
 from .public_phase import one_pass
@@ -87,7 +87,7 @@ class Theory(PaperSolver):
         """Run the mix-training phase."""
         W, public, iterates = run.start, run.public, run.iterates
         penalty = self._lambda(run) if self.penalty is None else self.penalty
-        for t in iterates.steps():
+        for t in range(1, iterates.number + 1):
             G = run.gradients(W, self.clip)
             G = G + self.mixing * gradient(public.rows, public.codes, W)
             iterates.add(W, self.clip, mass=float(t))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
+from dpadapt.learning.softmax import Array
 from dpadapt.mixing.features import PublicSample
-from dpadapt.mixing.softmax import Array
 
 from .projection import GradientSpan
 from .queries import PricedGradients, ProjectedGradients

@@ -13,8 +13,14 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Mechanism, Session
-from dpadapt.reweighting._problems import ClassificationProblem, LinearModel, RegressionProblem
-from dpadapt.reweighting._units import Units, bounded_sample, standard_units
+from dpadapt.reweighting.problem import (
+    ClassificationProblem,
+    LinearModel,
+    RegressionProblem,
+    Units,
+    bounded_sample,
+    standard_units,
+)
 
 from .certificate import Certifier, ReweightingCertificate
 from .released_discrepancy import LabelledDiscrepancy

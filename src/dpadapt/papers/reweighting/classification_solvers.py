@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Between, Count, Grid, Null, OneOf, Positive, Table
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
-from dpadapt.reweighting._problems import ClassificationProblem, LinearModel
-from dpadapt.reweighting.known_noise import KnownNoiseDescent
-from dpadapt.reweighting.known_noise_solver import public_classification
+from dpadapt.reweighting.known_noise import KnownNoiseDescent, public_classification
+from dpadapt.reweighting.problem import ClassificationProblem, LinearModel
 
 from ._adaptation import check_three
 from ._problems import classification_sample
 from .general_adaptation import GeneralAdaptation
 from .labelled_discrepancy import row_length
 from .profiled_classification import ProfiledClassification
+
+if TYPE_CHECKING:
+    from .network import GradientNetwork, ProfiledNetwork
 
 _MOST_STEPS = 1000  # if the theorem has more
 _PROFILED_STEPS = 40
@@ -114,10 +117,18 @@ class GeneralGradient(Strategy):
         ]
         return np.array(models)
 
-    def of_network(self) -> dict[str, Any]:
-        """Arguments of a network's adaptation."""
-        facts = {"alpha": self.alpha, "steps": self.steps, "calibration": self.calibration}
-        return {"solver": "gradient", **facts}
+    def network(
+        self, X: FloatArray, codes: Any, classes: int, module: Any, seed: int
+    ) -> GradientNetwork:
+        """The adaptation of a network: public rows, class codes, number of classes, module."""
+        from .network import GradientNetwork
+
+        facts: dict[str, Any] = {
+            "alpha": self.alpha,
+            "calibration": self.calibration,
+            "steps": self.steps,
+        }
+        return GradientNetwork(X, codes, classes, module, seed=seed, **facts)
 
 
 @dataclass(frozen=True)
@@ -159,7 +170,11 @@ class ProfiledLogistic(Strategy):
         solver = ProfiledClassification(sample.rows, problem.labels, problem.classes, **facts)
         return sample.linear(solver.fit(session, sample.cleaning).T)
 
-    def of_network(self) -> dict[str, Any]:
-        """Arguments of a network's adaptation."""
-        facts = {"alpha": self.alpha, "kappa": self.kappa, "steps": self.steps}
-        return {"solver": "profiled", **facts}
+    def network(
+        self, X: FloatArray, codes: Any, classes: int, module: Any, seed: int
+    ) -> ProfiledNetwork:
+        """The adaptation of a network: public rows, class codes, number of classes, module."""
+        from .network import ProfiledNetwork
+
+        facts: dict[str, Any] = {"alpha": self.alpha, "kappa": self.kappa, "steps": self.steps}
+        return ProfiledNetwork(X, codes, classes, module, seed=seed, **facts)

@@ -38,6 +38,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt.learning.softmax import log_sum_exp, softmax
 
 from .profile import profile as profiled_losses
 
@@ -181,15 +182,14 @@ class LogisticLoss:
             losses = np.logaddexp(0.0, np.where(y == 1, -scores, scores))
         else:
             own = np.take_along_axis(scores, np.maximum(y, 0).astype(np.intp)[:, None], axis=1)
-            losses = np.logaddexp.reduce(scores - own, axis=1)
+            losses = log_sum_exp(scores - own)
         return np.where(y >= 0, losses, 0.0)
 
     def residual(self, scores: Array, y: Array) -> Array:
         """Probabilities minus the indicator of the class."""
         if self.n_classes == 2:
             return np.where(y >= 0, 0.5 * (1 + np.tanh(scores / 2)) - (y == 1), 0.0)
-        share = np.exp(scores - np.logaddexp.reduce(scores, axis=1)[:, None])
-        share -= y[:, None] == np.arange(self.n_classes)
+        share = softmax(scores) - (y[:, None] == np.arange(self.n_classes))
         return np.where(y[:, None] >= 0, share, 0.0)
 
     def lipschitz(self, length: float, norm_bound: float) -> float:
@@ -317,7 +317,7 @@ class SmoothPenalty:
     def gradient(self, u: Array) -> Array:
         """Gradient by u of the penalties: all of it but -z / u^2, and free of private rows."""
         l1, l2, l3 = self.strengths
-        share = np.exp(self.sharpness / u - np.logaddexp.reduce(self.sharpness / u))
+        share = softmax(self.sharpness / u)
         out: Array = (l1 - l3 * share) / u**2 - l2 * u**-3.0 / _norm(1 / u)
         return out
 

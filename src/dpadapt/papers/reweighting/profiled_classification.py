@@ -20,14 +20,14 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from dpadapt import _validate as validate
+from dpadapt.learning.descent import affordable_step, descend, predicted_noise
 from dpadapt.privacy import Cleaning, Grant, Hidden, RowMap, Session
 from dpadapt.privacy.mechanisms import Gaussian
-from dpadapt.reweighting.horizon import mean_of_last, predicted_noise
 
 from .profile import Array, profile
 from .queries.profiled_gradients import LogisticGradient, logistic_errors, shrink_together
 
-_LARGEST_STEP, _SHORTER, _TRIALS = 0.5, 0.8, 100  # steps that are tried: 0.5, 0.4, 0.32, ...
+_LARGEST_STEP = 0.5
 _SPREAD = (0.01, 2.0)  # of public logits: how small and how large a shift is reckoned with
 
 
@@ -146,13 +146,13 @@ class ProfiledClassification:
         spread = float(np.var(logits - logits.mean(axis=1, keepdims=True), axis=0).mean())
         allowed = self.noise_share * min(max(spread, _SPREAD[0]), _SPREAD[1])
         curvature = values * (1 - 1 / self.classes) / self.classes
-        noise, step = (1 - self.alpha) * scale, _LARGEST_STEP
-        for _ in range(_TRIALS):
+        scale = (1 - self.alpha) * scale
+
+        def noise(step: float) -> float:
             variance = predicted_noise(curvature, step * inverse, self.steps)
-            if noise**2 * float(values @ variance) <= allowed:
-                break
-            step *= _SHORTER
-        return step
+            return scale**2 * float(values @ variance)
+
+        return affordable_step(noise, allowed, _LARGEST_STEP)
 
     def minimise(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Array:
         """Coefficients for private rows that may be looked at: the same descent without noise."""
@@ -193,13 +193,13 @@ class ProfiledClassification:
         _, vectors, inverse = self._spectrum
         preconditioner = (vectors * inverse) @ vectors.T
 
-        def update(W: Array) -> Array:
+        def gradient(W: Array) -> Array:
             g = (1 - self.alpha) * private_gradient(W)
             if self.alpha > 0:
                 errors, losses = logistic_errors(self.X @ W.T, self.y)
                 if self.kappa is not None:
                     errors = errors * profile(losses + self.offset, self.kappa)[1][:, None]
                 g = g + self.alpha / len(self.y) * errors.T @ self.X
-            return np.asarray(W - step * g @ preconditioner)
+            return np.asarray(g @ preconditioner)
 
-        return mean_of_last(update, self.start, self.steps)
+        return descend(gradient, self.start, step, self.steps)

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt.learning.descent import affordable_step, descend, predicted_noise
 from dpadapt.privacy import Cleaning, Hidden, Mechanism, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.horizon import mean_of_last, predicted_noise
 from dpadapt.reweighting.residual_size import SizeLook, ordinary, residuals_tell
 
 from ._adaptation import project
@@ -27,7 +27,7 @@ from .profile import Array, profile
 from .queries.profiled_gradients import ClippedGradient, shrink_together
 from .released_discrepancy import LabelledDiscrepancy
 
-_LARGEST_STEP, _SHORTER, _TRIALS = 0.5, 0.8, 100  # steps that are tried: 0.5, 0.4, 0.32, ...
+_LARGEST_STEP = 0.5
 _LEAST_RESIDUAL = 1e-3  # of the public model, in labels of [-1, 1]: keeps the knee above 0
 _OFFSET_SHARE = 0.1  # of the squared noise budget, for the offset if it is released
 
@@ -205,15 +205,14 @@ class ProfiledRegression:
     def step_size(self, scale: float) -> float:
         """The step, for noise of this scale in every released :class:`ClippedGradient`."""
         values, _, inverse = self._spectrum
-        noise = 2 * (1 - self.alpha) * self.knee * scale
+        scale = 2 * (1 - self.alpha) * self.knee * scale
         allowed = self.noise_share * (self.size * self.residual) ** 2
-        step = _LARGEST_STEP
-        for _ in range(_TRIALS):
+
+        def noise(step: float) -> float:
             variance = predicted_noise(2 * values, step * inverse, self.steps)
-            if noise**2 * float(values @ variance) <= allowed:
-                break
-            step *= _SHORTER
-        return step
+            return scale**2 * float(values @ variance)
+
+        return affordable_step(noise, allowed, _LARGEST_STEP)
 
     # without noise
 
@@ -326,12 +325,15 @@ class ProfiledRegression:
         X, y = self.public
         _, vectors, inverse = self._spectrum
 
-        def update(w: Array) -> Array:
+        def gradient(w: Array) -> Array:
             g = 2 * (1 - self.alpha) * self.knee * private_gradient(w)
             if self.alpha > 0:
                 e = X @ w - y
                 _, slope = profile(e**2 + offset, self.public_kappa)
                 g = g + 2 * self.alpha / len(y) * (slope * e) @ X
-            return project(w - step * (vectors @ (inverse * (vectors.T @ g))), self.ball)
+            return np.asarray(vectors @ (inverse * (vectors.T @ g)))
 
-        return mean_of_last(update, self.start, self.steps) / self.row_unit
+        found = descend(
+            gradient, self.start, step, self.steps, project=lambda w: project(w, self.ball)
+        )
+        return found / self.row_unit

@@ -12,7 +12,7 @@ from dpadapt.learning.constraints import Between, Count, Grid, Instance, Null, O
 from dpadapt.learning.public_fits import fit_ridge
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
-from dpadapt.reweighting._problems import LinearModel, RegressionProblem
+from dpadapt.reweighting.problem import LinearModel, RegressionProblem
 
 from ._adaptation import check_three
 from ._problems import PaperRegression, PaperSample

@@ -11,18 +11,10 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import RowMap, RowMean, shrink_factors
 
 Array = npt.NDArray[np.float64]
-
-
-def softmax(scores: Array) -> Array:
-    """Probabilities, row by row."""
-    # column by column: numpy is slow at the maximum, and at the sum, of many short rows
-    chances = scores - reduce(np.maximum, scores.T)[:, None]
-    np.exp(chances, out=chances)
-    chances /= reduce(np.add, chances.T)[:, None]
-    return chances
 
 
 def errors(scores: Array, offsets: Array | None, targets: Array) -> Array:

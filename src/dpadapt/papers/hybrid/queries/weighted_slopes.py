@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import softmax
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import RowMap
 
 from ..doors.weighted import WeightedMean
@@ -128,7 +128,7 @@ class WeightedJointSlope(WeightedMean):
         """Sum of the gradients, each times its weight."""
         if y is None:
             return np.zeros(self.coefficients.shape)
-        pull = softmax(X @ self.coefficients, axis=1)
+        pull = softmax(X @ self.coefficients)
         places = y.astype(np.intp)
         pull[np.arange(len(X)), places - 1] -= 1.0  # a place -1 is the last column, weighed 0
         pull *= np.where(places > 0, (1 - _SHORTER) * weights, 0.0)[:, None]

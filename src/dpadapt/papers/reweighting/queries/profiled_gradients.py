@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
+from dpadapt.learning.softmax import log_sum_exp
 from dpadapt.privacy import PrivacyError, RowMap, RowMean, shrink_factors
 
 from ..profile import profile
@@ -164,7 +164,7 @@ class LogisticGradient(RowMean):
 
 def logistic_errors(logits: Array, codes: npt.NDArray[np.intp]) -> tuple[Array, Array]:
     """P - e_y, and the losses."""
-    logs = logits - logsumexp(logits, axis=1, keepdims=True)
+    logs = logits - log_sum_exp(logits)[:, None]
     place = (np.arange(len(codes)), codes)
     errors = np.exp(logs)
     errors[place] -= 1

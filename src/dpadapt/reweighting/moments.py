@@ -25,16 +25,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt.learning.descent import Geometry
+from dpadapt.learning.shrinkage import james_stein
 from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import Prepared
 
-from .horizon import Geometry
-from .known_noise_course import PublicProblem
+from .plan import PublicProblem
 from .queries import BoundedMoment
 
 Array = npt.NDArray[np.float64]
 
-_DECAY = 0.5  # the shift is guessed to lie along an axis in proportion to its variance^0.5
 _LONG = 1e-4  # of the harm of a cut residual: a long row that is shrunk only has less weight
 _GROWTH = 2.0 ** np.arange(0, 31)  # of the bounds, in root mean squares
 _STRENGTHS = 10.0 ** np.arange(-8, 1.0, 0.5)  # penalties that are compared, in mean curvatures
@@ -93,10 +93,7 @@ def choose_moments(problem: PublicProblem, n_rows: int, mu: float) -> MomentCour
     features = geometry.features(problem.rows[problem.some])
     curvature = features.T @ features / len(features)
     values = np.maximum(np.diag(curvature), 1e-12)  # the coordinates are public principal axes
-    shares = np.append(geometry.variances**_DECAY / (np.sum(geometry.variances**_DECAY) or 1.0), 1)
-    shares *= np.append(
-        np.full(len(shares) - 1, 1 - problem.kind.level_share), problem.kind.level_share
-    )
+    shares = geometry.axis_shares(problem.kind.level_share)
     scale = 2 * math.sqrt(2) / (n_rows * mu)
     shift, typical = problem.kind.shift * problem.public_error, math.sqrt(problem.public_error)
 
@@ -203,7 +200,7 @@ def solve_shift(
     noise = (scale * R) ** 2 / 2 * (E**2 + R**2 * float(shift @ shift))
     moved = float(values @ (gain**2 * (noise + variance * values / n_rows)))
     energy = float(values @ (gain * along) ** 2)
-    share = max(0.0, 1 - moved / energy) if energy > 0 else 0.0
+    share = james_stein(energy, moved)
     return share * chosen.geometry.coefficients(shift[:, None]), share
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, softmax
 
-from dpadapt.mixing.softmax import gradient, gradient_norms, loss, numerators, residuals
+import dpadapt.learning.softmax as ours
+from dpadapt.learning.softmax import gradient, gradient_norms, loss, numerators, residuals
 
 
 def sample(rng: np.random.Generator, n: int, d: int, c: int, dtype: type = np.float64):
@@ -23,6 +24,22 @@ def plain(X: np.ndarray, codes: np.ndarray, W: np.ndarray) -> np.ndarray:
         else:
             R[i, code] -= 1
     return R
+
+
+@pytest.mark.parametrize("classes", [2, 7, 16, 17, 300])
+def test_softmax_and_its_logarithm_are_those_of_scipy(classes):
+    scores = 30 * np.random.default_rng(classes).normal(size=(40, classes))
+    given = scores.copy()
+    np.testing.assert_allclose(ours.softmax(scores), softmax(scores, axis=1), rtol=1e-13)
+    np.testing.assert_allclose(ours.softmax(scores[0]), softmax(scores[0]), rtol=1e-13)
+    np.testing.assert_allclose(ours.log_sum_exp(scores), logsumexp(scores, axis=1), rtol=1e-13)
+    np.testing.assert_array_equal(scores, given)
+    assert ours.softmax(scores[:0]).shape == (0, classes)
+
+
+def test_softmax_is_stable():
+    scores = np.array([[1e4, 0.0], [-1e4, -1e4]])
+    np.testing.assert_allclose(ours.softmax(scores), [[1, 0], [0.5, 0.5]])
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -13,8 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from dpadapt import Private, ReweightingClassifier
 from dpadapt.privacy import Cleaning
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
-from dpadapt.reweighting.known_noise_course import PublicProblem
-from dpadapt.reweighting.known_noise_whole import choose_whole
+from dpadapt.reweighting.plan import PublicProblem, choose_whole
 from dpadapt.reweighting.queries import RowGradient
 from real_tables import class_tables, halves
 

@@ -1,4 +1,4 @@
-r"""Horizon, clip, coordinates and budget shares of the known-noise descent, from public facts only.
+r"""The plan of the known-noise descent: coordinates, horizon, clip and shares, by public facts.
 
 For every choice a course adds up what a prediction will be off by, and takes the least:
 
@@ -9,10 +9,20 @@ For every choice a course adds up what a prediction will be off by, and takes th
   + error of the level                              regression: noise and bias of its own, wide clip
 
 Nothing here takes a private argument: n and the noise (epsilon, delta) are public.
+
+This course shrinks private rows to length 1 and clips their gradients: right where noise is large,
+and a bias that no budget removes. For classes there is another one, in which nothing is cut
+(:func:`choose_whole`): the bound on a row is the longest public one, or a multiple of it that grows
+with n epsilon, and the clip is the most that a gradient of such a row can be, since a softmax error
+has length sqrt(2) at most. The noise is larger by the same factor, and known. The one that is
+expected to do better is run. So the error falls to that of a logistic regression of the private
+rows, from the public model, up to the horizon: along an axis of curvature c a part exp(-2048 c) of
+the shift is left.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -22,16 +32,26 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.descent import Geometry, Map, descend, response
+from dpadapt.learning.shrinkage import james_stein
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
 
-from .horizon import Geometry, mean_of_last, response, shift_shares
-from .queries.gradients import clipped, errors, softmax
+from .queries.gradients import clipped, errors
 from .residual_size import ordinary, residuals_tell
 
 POWERS = (0.0, 0.5, 1.0)  # of the whitening
 LEAST_STEPS = 100
 _ROWS = 2000  # public rows that are looked at, at most
 _REHEARSAL = 200  # steps of a descent on public rows, at most
+_QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # clips of regression
+_LEVEL_QUANTILES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
+_MOST_LOGIT_VARIANCE, _LEAST_LOGIT_VARIANCE = 16.0, 0.25
+_LEAST_ERROR = 1e-3  # root mean square residual, in units of the labels' spread
+_LONG = 1e-4  # of a shift: what is lost on private rows that are longer than the longest public one
+_GROWTH = (1.0, 2.0, 4.0)  # of the bound, in longest public rows
+_MOST_STEPS = 2048
+_LONGEST_ERROR = math.sqrt(2)
 
 
 @dataclass(frozen=True)
@@ -52,10 +72,6 @@ _REGRESSION = _Kind(0.25, 0.5, 1.0, tuple(2.0**p for p in range(-3, 10)), 1.0, 1
 _CLASSIFICATION = _Kind(
     0.5, 0.25, 0.1, tuple(2.0**p for p in range(-3, 12)), 0.5, 8.0, (0.0,), (0.25, 0.35, 0.5, 0.7)
 )
-_QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # clips of regression
-_LEVEL_QUANTILES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
-_MOST_LOGIT_VARIANCE, _LEAST_LOGIT_VARIANCE = 16.0, 0.25
-_LEAST_ERROR = 1e-3  # root mean square residual, in units of the labels' spread
 
 
 @dataclass(frozen=True)
@@ -115,11 +131,16 @@ class Course:
     expected: float = 0.0
     reach: float = 1.0
 
+    def descend(self, gradient: Map) -> FloatArray:
+        """Coefficients of z after the whole descent from 0; the gradient may be noisy."""
+        start = np.zeros((len(self.moment), self.outputs))
+        return descend(gradient, start, self.horizon / self.steps, self.steps)
+
     def shrinkage(self, coefficients: FloatArray, scale: float, n_rows: int) -> float:
         """James and Stein: part of the move that is more than noise and clip alone would make."""
         energy = float(np.sum(coefficients * (self.moment @ coefficients)))
         noise = self.outputs * (self.noise * scale**2 + self.sampling / n_rows + self.bias)
-        return max(0.0, 1 - noise / energy) if energy > 0 else 0.0
+        return james_stein(energy, noise)
 
     def sized(self, size: float) -> Course:
         """The same for residuals that are so many times as large."""
@@ -220,30 +241,6 @@ class PublicProblem:
         return self.public_error
 
 
-def averaged_descent(
-    gradient: Callable[[FloatArray], FloatArray], shape: tuple[int, int], horizon: float, steps: int
-) -> FloatArray:
-    """Mean of the last half of a descent from 0.
-
-    Parameters
-    ----------
-    gradient : callable
-        Of the coefficients; may be noisy.
-    shape : (int, int)
-        Of the coefficients.
-    horizon : float
-        tau; the step size is tau / T.
-    steps : int
-        T.
-
-    Examples
-    --------
-    >>> averaged_descent(lambda w: w - 1, (1, 1), horizon=50.0, steps=100).round(4)
-    array([[1.]])
-    """
-    return mean_of_last(lambda W: W - horizon / steps * gradient(W), np.zeros(shape), steps)
-
-
 def choose_course(problem: PublicProblem, n_rows: int, mu: float) -> Course:
     """Best course for n private rows and a budget of mu (Gaussian differential privacy).
 
@@ -297,19 +294,17 @@ class _Candidate:
         values, vectors = np.linalg.eigh(self.rows.T @ self.rows / len(self.rows))
         curvature = np.maximum(values, 0.0) * problem.curvature
         energy = np.einsum("ji,jk,ki->i", vectors, self.moment, vectors)
-        shift = shift_shares(self.geometry, self.moment, vectors, kind.level_share)
+        shift = self.geometry.shift_shares(self.moment, vectors, kind.level_share)
         clips = self._clips().tolist()
         for horizon in kind.horizons:
             steps = max(LEAST_STEPS, int(np.ceil(horizon * kind.pace)))
             known = response(curvature, horizon, steps)
-            left = float(shift @ known.unlearned**2)
-            noise = float(energy @ known.noise)
-            learned = (1 - known.unlearned) ** 2 / np.maximum(curvature, 1e-9)
-            sampling = float(energy @ learned) * problem.sampling_error
+            noise = known.gathered(energy)
+            sampling = known.sampled(energy) * problem.sampling_error
             for clip in clips:
                 for share in kind.level_shares:
                     scale = 2 * clip * math.sqrt(steps / (1 - share)) / (n_rows * mu)
-                    bound = kind.shift * problem.public_error * left
+                    bound = kind.shift * problem.public_error * known.left(shift)
                     bound += noise * scale**2 + sampling / n_rows
                     chosen = (horizon, steps, clip, share, noise, sampling)
                     yield bound, lambda chosen=chosen: self._finish(n_rows, mu, *chosen)  # type: ignore[misc]
@@ -343,7 +338,8 @@ class _Candidate:
         pace = self.kind.pace
         steps = int(np.clip(np.ceil(horizon * pace), 20, _REHEARSAL))
         reach = min(horizon, steps / (0.8 * pace))  # no step beyond what is stable
-        W = averaged_descent(gradient, (rows.shape[1], problem.model.shape[1]), reach, steps)
+        start = np.zeros((rows.shape[1], problem.model.shape[1]))
+        W = descend(gradient, start, reach / steps, steps)
         return np.asarray((rows if problem.classification else self.features) @ W)
 
     def _finish(
@@ -397,3 +393,73 @@ def _level(residual: FloatArray, precision: float) -> tuple[float, float]:
     least = max(float(sizes.max()) * 1e-3, 1e-300)
     best = min((max(float(clip), least) for clip in clips), key=error)
     return error(best), best
+
+
+def choose_class_course(problem: PublicProblem, n_rows: int, mu: float) -> Course:
+    """The usual course of a classification or the one without a cut, whichever is expected better.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> problem = PublicProblem(X, (X[:, 0] > 0).astype(int), np.zeros((3, 2)))
+    >>> [choose_class_course(problem, 1000, mu).reach > 1 for mu in (0.1, 1e4)]
+    [False, True]
+    """
+    usual, whole = choose_course(problem, n_rows, mu), choose_whole(problem, n_rows, mu)
+    cut = _LONG * problem.kind.shift * problem.public_error
+    return whole if whole.expected < usual.expected + cut else usual
+
+
+def choose_whole(problem: PublicProblem, n_rows: int, mu: float) -> Course:
+    """Best course without a cut for n private rows and a budget of mu, of a classification.
+
+    Parameters
+    ----------
+    problem : PublicProblem
+    n_rows : int
+    mu : float
+        Gaussian differential privacy.
+
+    Examples
+    --------
+    The bound on a row grows with the budget:
+
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> problem = PublicProblem(X, (X[:, 0] > 0).astype(int), np.zeros((3, 2)))
+    >>> little, much = (choose_whole(problem, 1000, mu) for mu in (1.0, 1e6))
+    >>> little.reach < much.reach, little.expected > much.expected
+    (True, True)
+    """
+    plain = Geometry.of(problem.rows, power=0.0, constant=problem.kind.constant)
+    geometries = (replace(plain, power=power) for power in POWERS)
+    options = (each for geometry in geometries for each in _options(problem, geometry, n_rows, mu))
+    return min(options, key=lambda each: each.expected)
+
+
+def _options(problem: PublicProblem, geometry: Geometry, n_rows: int, mu: float) -> list[Course]:
+    kind, features = problem.kind, geometry.features(problem.rows[problem.some])
+    longest = float(np.linalg.norm(features, axis=1).max())
+    moment = features.T @ features / len(features)
+    values, vectors = np.linalg.eigh(moment)
+    energy = np.maximum(values, 0.0)
+    curvature = energy * problem.curvature
+    shares = geometry.shift_shares(moment, vectors, kind.level_share)
+    shift = kind.shift * problem.public_error
+    found: list[Course] = []
+    for growth, horizon in itertools.product(_GROWTH, kind.horizons):
+        reach = growth * longest
+        # rows of that length have a curvature of reach^2 / 2 at most: no step is ever too long
+        steps = max(LEAST_STEPS, math.ceil(horizon * reach**2 / 4))
+        if steps > _MOST_STEPS and found:
+            continue
+        known = response(curvature, horizon, steps)
+        noise = known.gathered(energy)
+        sampling = known.sampled(energy) * problem.sampling_error / n_rows
+        clip = _LONGEST_ERROR * reach
+        scale = 2 * clip * math.sqrt(steps) / (n_rows * mu)
+        expected = shift * float(shares @ known.unlearned**2 + _LONG / growth**4)
+        expected += noise * scale**2 + sampling
+        # no sampling error in the course: only noise is shrunk away, else a bias would remain
+        settings = (geometry, horizon, steps, clip, 0.0, 0.0, moment, noise, 0.0, 0.0)
+        found.append(Course(*settings, problem.model.shape[1], expected, reach))
+    return found

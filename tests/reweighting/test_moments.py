@@ -13,13 +13,8 @@ from sklearn.linear_model import LinearRegression
 from dpadapt import DiscrepancyRegressor, Private, ReweightingRegressor
 from dpadapt.privacy import Cleaning
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
-from dpadapt.reweighting.known_noise_course import Course, PublicProblem
-from dpadapt.reweighting.known_noise_moments import (
-    MomentCourse,
-    choose_moments,
-    moment_query,
-    solve_shift,
-)
+from dpadapt.reweighting.moments import MomentCourse, choose_moments, moment_query, solve_shift
+from dpadapt.reweighting.plan import Course, PublicProblem
 from real_tables import halves, regression_tables
 
 CLEANING = Cleaning(1e9, intercept=1.0, label_range=(-1e9, 1e9))

@@ -1,4 +1,4 @@
-r"""Multinomial logistic regression: residuals, gradients and their norms, in matrix products.
+r"""The softmax, and multinomial logistic regression in matrix products.
 
 Row i has the residual :math:`r_i = \mathrm{softmax}(W^T x_i) - e_{y_i}`, the gradient
 :math:`x_i r_i^T` and so the gradient norm :math:`\|x_i\| \|r_i\|`: nobody needs the gradient of
@@ -7,6 +7,7 @@ one row. A row of no class (code -1) has residual 0.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,42 @@ import numpy.typing as npt
 Array = npt.NDArray[np.float64]
 Rows = npt.NDArray[Any]  # float32 or float64; what comes back has the same type
 Codes = npt.NDArray[Any]  # whole numbers, in any type
+_FEW = 16  # columns
+
+
+def softmax(scores: Array) -> Array:
+    """Probabilities: exponentials over their sum, of one vector or row by row.
+
+    Examples
+    --------
+    >>> softmax(np.zeros(4)), softmax(np.array([[1000.0, 1000.0]]))
+    (array([0.25, 0.25, 0.25, 0.25]), array([[0.5, 0.5]]))
+    """
+    if scores.ndim == 1:
+        chances = np.exp(scores - scores.max())
+        return np.asarray(chances / chances.sum())
+    chances = scores - _over_rows(np.maximum, scores)[:, None]
+    np.exp(chances, out=chances)
+    chances /= _over_rows(np.add, chances)[:, None]
+    return np.asarray(chances)
+
+
+def log_sum_exp(scores: Array) -> Array:
+    """Logarithm of the sum of the exponentials of each row: what :func:`softmax` divides by.
+
+    Examples
+    --------
+    >>> log_sum_exp(np.array([[1000.0, 1000.0]])) - 1000
+    array([0.69314718])
+    """
+    largest = _over_rows(np.maximum, scores)
+    return np.asarray(largest + np.log(_over_rows(np.add, np.exp(scores - largest[:, None]))))
+
+
+def _over_rows(function: np.ufunc, scores: Array) -> Array:
+    """Maximum or sum of every row; of short rows column by column, which is quicker in numpy."""
+    few = scores.shape[1] <= _FEW
+    return np.asarray(reduce(function, scores.T) if few else function.reduce(scores, axis=1))
 
 
 def numerators(X: Rows, codes: Codes, W: Rows, *, small: bool = False) -> tuple[Rows, Rows]:
@@ -108,9 +145,8 @@ def loss(X: Rows, codes: Codes, W: Rows) -> float:
     """
     known = codes >= 0
     scores = X[known].astype(np.float64, copy=False) @ W
-    scores -= scores.max(axis=1, keepdims=True)
     own = scores[np.arange(len(scores)), codes[known].astype(np.intp)]
-    return float(np.sum(np.log(np.exp(scores).sum(axis=1)) - own))
+    return float(np.sum(log_sum_exp(scores) - own))
 
 
 def lengths(A: Rows) -> Rows:
