@@ -19,9 +19,7 @@ from sklearn.preprocessing import OneHotEncoder, PolynomialFeatures, StandardSca
 from dpadapt import AdaptationPipeline, DiscrepancyRegressor, Private, ReweightingClassifier
 from dpadapt.discrepancy import Moments
 from dpadapt.testing import Subject
-from dpadapt.testing.hostile import SECRET_TEXT
-from dpadapt.testing.search import Secrets
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import SECRET_TEXT, Secrets, everything_said
 from dpadapt.testing.tape import taped
 
 TOWNS = np.array(["north", "south", "west"])

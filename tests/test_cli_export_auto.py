@@ -22,7 +22,8 @@ from dpadapt.cli import auto_programs, scorer, tables
 from dpadapt.cli.auto_programs import auto_program
 from dpadapt.cli.onnx_files import program_onnx
 from dpadapt.cli.programs import scorer_text
-from dpadapt.features import cells, dates, table_features
+from dpadapt.features import cells, table_features
+from dpadapt.features import cells as dates
 from dpadapt.reweighting import ReweightingRegressor
 from test_cli_export import fields, only
 

@@ -19,7 +19,7 @@ from dpadapt.cli.options import estimator_names
 from dpadapt.cli.public_table import ColumnChoice, Task, choose_columns, read_public_table
 from dpadapt.cli.tables import both_forms
 from dpadapt.features import column_roles
-from dpadapt.features.people import named_like_a_code
+from dpadapt.features.columns import named_like_a_code
 from dpadapt.learning.cautions import CautionWarning, budget_cautions, size_cautions
 from dpadapt.modelfolder import load_model, save_model
 

@@ -38,11 +38,11 @@ from dpadapt.privacy.statistics import Gram, SecondMoment
 from dpadapt.testing import (
     Facts,
     Subject,
-    additive,
     check_private_estimator,
     parametrize_with_private_checks,
     private_checks,
 )
+from dpadapt.testing import neighbours as additive
 from dpadapt.testing.battery import CHECKS
 from dpadapt.testing.search import Secrets, reachable
 

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator
 import dpadapt
 from dpadapt import BudgetExceeded, baselines
 from dpadapt.learning.strategy import Strategy
-from dpadapt.testing.ledgers import Refusing
+from dpadapt.testing.tape import Refusing
 from option_table import NETWORKS, VALUES, WAYS, WITH, Way, rows
 
 # observed by tests of their own, below

@@ -20,9 +20,7 @@ from dpadapt import AdaptationPipeline, Private, ReweightingClassifier, Schema
 from dpadapt.features import FeatureExtractor, SentenceFeatures, TorchFeatures
 from dpadapt.mixing import AdaMixClassifier
 from dpadapt.privacy import Cleaning, Rows
-from dpadapt.testing.hostile import SECRET_TEXT, SENTINEL
-from dpadapt.testing.search import Secrets
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import SECRET_TEXT, SENTINEL, Secrets, everything_said
 from dpadapt.testing.tape import taped
 
 WORDS = np.array(["the", "a", "good", "bad", "film", "book", "very", "not", "was", "dull", "fun"])

@@ -23,8 +23,7 @@ from typer.testing import CliRunner
 from dpadapt import DiscrepancyRegressor, Guarantee
 from dpadapt.cli import app
 from dpadapt.modelfolder import ModelFolderError, load_model, save_model
-from dpadapt.modelfolder.arrays import parse_dtype
-from dpadapt.modelfolder.writing import encode
+from dpadapt.modelfolder.writing import encode, parse_dtype
 from dpadapt.privacy.accounting.events import GaussianEvent
 
 REGRESSOR = "dpadapt.discrepancy.discrepancy_regressor.DiscrepancyRegressor"
@@ -160,10 +159,10 @@ OTHERS = {
     "a session": regressor(plan_=made("dpadapt.privacy.core.session.Session")),
     "a ledger": regressor(ledger=made("dpadapt.privacy.ledger.ledger.Ledger")),
     "a network by its path": pipeline(
-        made("dpadapt.features.torch_features.TorchFeatures", module="/evil.pt")
+        made("dpadapt.features.extractors.TorchFeatures", module="/evil.pt")
     ),
     "texts by a path": pipeline(
-        made("dpadapt.features.sentence_features.SentenceFeatures", model="/evil")
+        made("dpadapt.features.extractors.SentenceFeatures", model="/evil")
     ),
     "a function of this library": regressor(plan_=named("dpadapt.modelfolder.folder.save_model")),
     "a module of this library": regressor(plan_=named("dpadapt.modelfolder.folder.os")),

@@ -27,9 +27,9 @@ from dpadapt import (
     ReweightingRegressor,
 )
 from dpadapt import baselines as b
-from dpadapt.audit import _combining
-from dpadapt.audit.combinations import combinations
-from dpadapt.audit.hostile import labels_of
+from dpadapt.audit import library
+from dpadapt.audit.library import combinations
+from dpadapt.audit.replaying import labels_of
 from dpadapt.auto.queries import MeanNumber
 from dpadapt.learning.story import labels_told
 from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh
@@ -88,7 +88,7 @@ def with_rows_of_no_label(X, y, none):
 
 
 def answers(model, task):
-    X = _combining.public_sample(task)[0][:20]
+    X = library.public_sample(task)[0][:20]
     for name in ("predict_proba", "decision_function"):
         if hasattr(model, name):
             return np.ravel(getattr(model, name)(X))
@@ -104,7 +104,7 @@ def quietly():
 
 @pytest.mark.parametrize("one", list(chosen()))
 def test_a_table_gives_what_it_gives_without_rows_of_no_label(one, monkeypatch):
-    monkeypatch.setitem(_combining.BUDGET, "epsilon", SURE["epsilon"])
+    monkeypatch.setitem(library.BUDGET, "epsilon", SURE["epsilon"])
     X, y = sample(one.task)
     none = NUMBERS if one.task == "regression" else CLASSES
     right = answers(one.fit((X, y)), one.task)
@@ -176,7 +176,7 @@ def test_every_source_of_rows_and_labels(kind, tmp_path):
         private = Private.from_parquet(tmp_path / "t", label="y")
     else:
         private = Private(T, t.astype(float))
-    Z, z = _combining.public_sample("regression")
+    Z, z = library.public_sample("regression")
     Z = pd.DataFrame(Z, columns=list("abc")) if kind in ("frame", "parquet") else Z
     found = b.AdaSSPRegressor(**SURE).fit(Z, z, private=private)
     right = b.AdaSSPRegressor(**SURE).fit(np.asarray(Z), z, private=Private(X, y))
@@ -189,7 +189,7 @@ def test_every_source_of_rows_and_labels(kind, tmp_path):
 @pytest.mark.parametrize("kind", [KernelRegressor, KernelClassifier])
 def test_a_kernel_model_has_its_penalty_for_all_rows(kind):
     task = "regression" if kind is KernelRegressor else "two classes"
-    (X, y), public = sample(task, 150), _combining.public_sample(task)
+    (X, y), public = sample(task, 150), library.public_sample(task)
     none = NUMBERS if task == "regression" else CLASSES
     whole = Private(*with_rows_of_no_label(X, y, none))
     found = kind(**SURE, penalty=0.05).fit(*public, private=whole)
@@ -202,7 +202,7 @@ def test_a_kernel_model_has_its_penalty_for_all_rows(kind):
 def test_the_usual_penalty_of_a_kernel_model_needs_no_count(epsilon):
     """Chosen for so much noise: twice the rows, half of the penalty, which is that of half."""
     budget = SURE | {"epsilon": epsilon}
-    (X, y), public = sample("regression", 150), _combining.public_sample("regression")
+    (X, y), public = sample("regression", 150), library.public_sample("regression")
     whole = Private(*with_rows_of_no_label(X, y, NUMBERS))
     found = KernelRegressor(**budget).fit(*public, private=whole)
     right = KernelRegressor(**budget).fit(*public, private=Private(X, y))
@@ -212,7 +212,7 @@ def test_the_usual_penalty_of_a_kernel_model_needs_no_count(epsilon):
 @pytest.mark.parametrize("kind", [KernelRegressor, KernelClassifier])
 def test_questions_to_a_predictor(kind):
     task = "regression" if kind is KernelRegressor else "two classes"
-    (X, y), public = sample(task, 150), _combining.public_sample(task)
+    (X, y), public = sample(task, 150), library.public_sample(task)
     none = NUMBERS if task == "regression" else CLASSES
 
     def asked(penalty, private):
@@ -244,7 +244,7 @@ def test_weights_of_rows():
 
 def test_a_method_that_reads_no_labels_uses_all_rows():
     X, y = sample("regression")
-    public = _combining.public_sample("regression")
+    public = library.public_sample("regression")
     found = [
         DiscrepancyRegressor(**SURE).fit(*public, private=private).coef_
         for private in (Private(X), Private(X, y), Private(X, np.full(len(X), np.nan)))
@@ -431,7 +431,7 @@ def test_people_lose_no_weight_by_rows_of_no_label():
 
 def test_noise_of_a_fit_without_missing_labels_is_half_a_percent_larger():
     X, y = sample("regression")
-    public, budget = _combining.public_sample("regression"), SURE | {"epsilon": 1.0}
+    public, budget = library.public_sample("regression"), SURE | {"epsilon": 1.0}
     model = ReweightingRegressor(**budget).fit(*public, private=Private(X, y))
     *others, count = model.guarantee_.events
     assert count.label == COUNTED

@@ -17,7 +17,7 @@ from benchmarks.signals_table import FIT, HOLD_OUT, SIGNALS, found, tables
 from command import run
 from dpadapt.cli.screens import Stopped, heard, not_before
 from dpadapt.modelfolder import load_model
-from dpadapt.modelfolder.sealing import seal, sealed_facts
+from dpadapt.modelfolder.record import seal, sealed_facts
 from dpadapt.privacy import Ledger
 from dpadapt.privacy.files.guarantees import read_guarantee
 from dpadapt.privacy.files.whole_files import patience, turn, whole_file

@@ -19,9 +19,8 @@ import pytest
 
 import dpadapt
 from dpadapt import baselines
-from dpadapt.audit._combining import public_sample
-from dpadapt.audit.combinations import combinations
-from dpadapt.audit.hostile import sample_of
+from dpadapt.audit.library import combinations, public_sample
+from dpadapt.audit.replaying import sample_of
 from tools.bits_fits import SOLVERS, all_fits
 
 FILE = Path(__file__).parent / "recorded_fits.json"

@@ -38,12 +38,9 @@ from dpadapt.privacy import Ledger
 from dpadapt.privacy.accounting.composition import pld_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, LaplaceEvent, ParallelEvent, PureEvent
 from dpadapt.report import ReportContext, write_report
-from dpadapt.report.coefficients import show_coefficients
-from dpadapt.report.curves import detection_limit, epsilon_curve
+from dpadapt.report.figures import detection_limit, epsilon_curve, show_coefficients
 from dpadapt.reweighting import GeneralGradient, KnownNoise, Statistics
-from dpadapt.testing.hostile import SECRET_TEXT
-from dpadapt.testing.search import Secrets
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import SECRET_TEXT, Secrets, everything_said
 from dpadapt.testing.tape import taped
 
 HOSTILE = '<script>alert("x")</script> $\\frac{ & \n'

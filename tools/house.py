@@ -96,6 +96,15 @@ class Module:
         code = [each for each in self.tree.body if not ast.unparse(each).startswith("__all__")]
         return Counter(word for each in code for word in _words(each))
 
+    @property
+    def own_words(self) -> set[str]:
+        """Names that its code uses; what a package imports only to show it does not count."""
+        if not self.is_package:
+            return set(self.words)
+        code = [each for each in self.tree.body if isinstance(each, ast.Assign | ast.FunctionDef)]
+        code = [each for each in code if not ast.unparse(each).startswith("__all__")]
+        return {word for each in code for word in _words(each)}
+
     def imports(self, package: str) -> Iterator[str]:
         """Names inside the package that it imports, wherever it does; not those for types only."""
         own = [package, *self.name.split(".")] if self.name else [package]
@@ -196,7 +205,7 @@ class House:
     def used_by_nobody(self) -> Iterator[tuple[Module, str]]:
         """Public functions and classes that no source uses: for users, or for nobody."""
         sources = [module for module in self.modules.values() if not module.is_package]
-        users = Counter(word for module in sources for word in module.words)
+        users = Counter(word for module in self.modules.values() for word in module.own_words)
         for module in sources:
             for made in module.tree.body:
                 if isinstance(made, (ast.FunctionDef, ast.ClassDef)) and made.name[0] != "_":

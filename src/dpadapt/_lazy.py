@@ -38,6 +38,30 @@ def lazily(package: str, where: Mapping[str, str]) -> Callable[[str], Any]:
     return find
 
 
+def names_of_stub(file: str) -> dict[str, str]:
+    """Names that a package shows, as its stub tells them to type checkers, for :func:`lazily`.
+
+    So they are told once. A line of the stub is ``from .module import Name as Name``.
+
+    Parameters
+    ----------
+    file : str
+        Its ``__file__``, beside which the stub is.
+
+    Examples
+    --------
+    >>> import dpadapt
+    >>> names_of_stub(dpadapt.__file__)[".pipeline"]
+    'AdaptationPipeline'
+    """
+    found: dict[str, str] = {}
+    with open(f"{file}i", encoding="utf-8") as stub:
+        lines = [line.split() for line in stub if line.startswith("from ")]
+    for _, module, _, name, *_ in lines:
+        found[module] = f"{found[module]} {name}" if module in found else name
+    return found
+
+
 def named(dotted: str) -> Any:
     """What a dotted name stands for, imported now.
 

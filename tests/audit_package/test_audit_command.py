@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from dpadapt import AutoClassifier
 from dpadapt.audit import AuditResult, draw_audit
-from dpadapt.audit.settings import settings_digest
+from dpadapt.audit.result import settings_digest
 from dpadapt.cli import app
 from dpadapt.cli.attack import AttackedFit, _pairs
 from dpadapt.discrepancy import DiscrepancyRegressor, Moments

@@ -25,7 +25,7 @@ from dpadapt.audit import (
     gaussian_auc_bound,
     membership_attack,
 )
-from dpadapt.audit import _attack_figure as figures
+from dpadapt.audit import membership as figures
 from dpadapt.mixing import NoisyGDClassifier
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import gaussian_delta

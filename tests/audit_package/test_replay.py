@@ -14,8 +14,7 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.audit import Moved, Replay, combinations, replay, replay_combination
-from dpadapt.audit.hostile import sample_of
-from dpadapt.audit.replay import distance
+from dpadapt.audit.replaying import distance, sample_of
 from dpadapt.papers.hybrid.doors.descent import Descent, DrawnDescent
 from dpadapt.papers.hybrid.doors.draws import draws
 from dpadapt.papers.hybrid.doors.weights import RowWeights

@@ -17,9 +17,9 @@ from dpadapt.auto.classification_step import _prepared
 from dpadapt.auto.descent import Looks, descend
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Cleaning
-from dpadapt.rare.weights import weights_of_classes
+from dpadapt.rare import weights_of_classes
 from dpadapt.reweighting.plan import choose_course
-from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
+from dpadapt.testing.search import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.tape import taped
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}

@@ -14,7 +14,7 @@ from dpadapt.auto.curves import Curves, Leaves, curve_waves, first_trees, worth
 from dpadapt.auto.experts import Waves, fit_expert
 from dpadapt.auto.trees import fit_class_trees, fit_trees
 from dpadapt.modelfolder import load_model, save_model
-from dpadapt.testing.hostile import HOSTILE_ROWS, hostile_row
+from dpadapt.testing.search import HOSTILE_ROWS, hostile_row
 
 BUDGET = {"epsilon": 4.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 QUICK = ["linear", "trees", "fourier"]

@@ -19,9 +19,9 @@ from dpadapt.auto.regression_outlook import NoHarm
 from dpadapt.auto.regression_step import _shares
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.recording.recording import recording
-from dpadapt.report.releases import list_releases
+from dpadapt.report.wording import list_releases
 from dpadapt.reweighting.queries import CellShares
-from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
+from dpadapt.testing.search import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.tape import taped
 
 CLEANING = Cleaning(1e6, label_range=(-1e6, 1e6))

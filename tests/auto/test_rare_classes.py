@@ -23,7 +23,7 @@ from dpadapt import (
     save_model,
 )
 from dpadapt.learning.cautions import CautionWarning
-from dpadapt.rare.errors import THRESHOLDS, ClassErrors, chosen_class, keep_class_errors
+from dpadapt.rare import THRESHOLDS, ClassErrors, chosen_class, keep_class_errors
 from dpadapt.report import write_report
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}

@@ -27,8 +27,8 @@ from dpadapt.privacy.accounting.composition import gaussian_delta
 from dpadapt.privacy.core.noise import SeededNoise
 from dpadapt.privacy.mechanisms import gaussian as gaussian_mechanism
 from dpadapt.testing import Facts, Subject
-from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS
 from dpadapt.testing.neighbours import PLACE, few
+from dpadapt.testing.search import HOSTILE_LABELS, HOSTILE_ROWS
 from dpadapt.testing.tape import releases, taped
 
 

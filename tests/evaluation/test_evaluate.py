@@ -29,7 +29,7 @@ from dpadapt import (
     evaluate,
 )
 from dpadapt.evaluation import Evaluation
-from dpadapt.evaluation.answers import asked, is_public, public_baseline
+from dpadapt.evaluation.facts import compared_models, is_public, public_baseline
 from dpadapt.evaluation.intervals import Chance
 from dpadapt.evaluation.measures import Facts
 from dpadapt.evaluation.private_error import _part
@@ -304,12 +304,12 @@ def test_a_part_of_the_rows_is_never_told_as_all_of_them(part, told):
 def test_a_baseline_of_other_labels_is_refused_in_words():
     X, y = people(50, 1)
     with pytest.raises(ValueError, match="baseline must have the classes of model"):
-        asked(fitted(), LogisticRegression().fit(X, y.astype(str)))
+        compared_models(fitted(), LogisticRegression().fit(X, y.astype(str)))
     names = np.array(["no", "yes"])
     one, two = (LogisticRegression().fit(X, names[y].astype(kind)) for kind in (object, str))
-    assert asked(one, two).models == 2
+    assert compared_models(one, two).models == 2
     with pytest.raises(ValueError, match="baseline predicts classes"):
-        asked(LinearRegression().fit(X, y), fitted())
+        compared_models(LinearRegression().fit(X, y), fitted())
 
 
 def test_numbers_that_are_no_label_count_in_nothing():
@@ -334,7 +334,7 @@ def test_labels_that_nobody_can_read_are_told():
 
 
 def test_what_one_row_is_worth_does_not_depend_on_others():
-    facts = Facts(asked(fitted(), None))
+    facts = Facts(compared_models(fitted(), None))
     X = np.array([[1.0, 0.2, 0.8], [np.nan, np.nan, np.nan], [0.0, 1.0, 0.0]])
     y = np.array([1.0, 1.0, np.nan])
     for worth in (facts.wrong, facts.log_losses):

@@ -12,13 +12,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from dpadapt import Private, evaluate
 from dpadapt.audit import replay
-from dpadapt.evaluation.answers import asked
 from dpadapt.evaluation.class_queries import ByClass
+from dpadapt.evaluation.facts import compared_models
 from dpadapt.evaluation.queries import AsAnswered, MeanLosses, Ranking, Reliability
 from dpadapt.privacy.rows.row_wise import parts_of
-from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.independent_accountant import recompute_epsilon
-from dpadapt.testing.search import Secrets
+from dpadapt.testing.search import HOSTILE_LABELS, HOSTILE_ROWS, Secrets, hostile_row
 from dpadapt.testing.tape import releases, taped
 
 WILD = (0.0, 0.5, 1.0, 2.0, -1.0, 1e-9, 1e9, 1e300, np.nan, np.inf, -np.inf)
@@ -251,7 +250,7 @@ def test_a_model_that_remembers_keeps_nothing_private():
     model = Remembering().fit(X, y)
     evaluated(table(20, 2, False), False, model, None)
     assert not hasattr(model, "asked_")
-    assert all(part is not model for part in parts_of(asked(model, None).answer))
+    assert all(part is not model for part in parts_of(compared_models(model, None).answer))
 
 
 def test_what_is_charged_depends_on_public_facts_only():

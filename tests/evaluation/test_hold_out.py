@@ -13,8 +13,8 @@ from dpadapt.privacy import Cleaning, Ledger, LedgerError, RowSum
 from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.privacy.units.parts import paid_part
-from dpadapt.testing.hostile import HOSTILE_ROWS, hostile_row
 from dpadapt.testing.independent_accountant import recompute_epsilon
+from dpadapt.testing.search import HOSTILE_ROWS, hostile_row
 from dpadapt.testing.tape import releases, taped
 
 DELTA = 1e-6

@@ -16,11 +16,9 @@ from sklearn.metrics import balanced_accuracy_score, precision_score, recall_sco
 
 from dpadapt import AutoRegressor, Private, evaluate, predict_classes
 from dpadapt.evaluation import Evaluation, Interval, Measured, outlook, outlook_of, public_facts
-from dpadapt.evaluation.answers import asked
-from dpadapt.evaluation.class_intervals import Counted
 from dpadapt.evaluation.class_queries import ByClass
-from dpadapt.evaluation.facts import Facts, OnPublic
-from dpadapt.evaluation.intervals import Chance, Raw
+from dpadapt.evaluation.facts import Facts, OnPublic, compared_models
+from dpadapt.evaluation.intervals import Chance, Counted, Raw
 from dpadapt.evaluation.queries import AsAnswered
 from dpadapt.privacy.rows import views
 from dpadapt.rare import class_errors
@@ -482,5 +480,5 @@ def test_a_class_that_is_never_found_is_told():
 def test_facts_of_other_models_are_not_used():
     model, base = models()
     known = public_facts(model, *people(300, 0))  # of one model alone
-    facts = Facts(asked(model, base), public=known)
+    facts = Facts(compared_models(model, base), public=known)
     assert facts.compared is None

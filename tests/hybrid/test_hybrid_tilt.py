@@ -16,8 +16,7 @@ from dpadapt.hybrid.hybrid_tilt import HybridTilt
 from dpadapt.privacy.local import Agents, NotEnoughAgents
 from dpadapt.testing import Facts, Subject
 from dpadapt.testing.independent_accountant import recompute_epsilon
-from dpadapt.testing.ledgers import Refusing
-from dpadapt.testing.tape import paid_by, planned, releases, taped
+from dpadapt.testing.tape import Refusing, paid_by, planned, releases, taped
 from reproduce.hybrid.data import draw_setting
 
 SEEDED = {"noise": "seeded", "random_state": 0}

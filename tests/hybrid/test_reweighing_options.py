@@ -24,10 +24,8 @@ from dpadapt.papers.hybrid.schedules import PaperSchedule, TightSchedule
 from dpadapt.papers.hybrid.sgd_learner import SGDLearner
 from dpadapt.privacy import PrivacyError
 from dpadapt.privacy.local.agents import Agents
-from dpadapt.testing.ledgers import Refusing
-from dpadapt.testing.search import Secrets
-from dpadapt.testing.speech import told
-from dpadapt.testing.tape import taped
+from dpadapt.testing.search import Secrets, told
+from dpadapt.testing.tape import Refusing, taped
 from hybrid.reweighing import easy
 
 # learners

@@ -7,8 +7,8 @@ import pytest
 
 from dpadapt import InteractivePredictor, KernelClassifier, KernelRegressor
 from dpadapt.testing import Facts, Subject
-from dpadapt.testing.hostile import NAMES
-from dpadapt.testing.kinds import cells_of_all_types
+from dpadapt.testing.search import NAMES
+from dpadapt.testing.sklearn_rules import cells_of_all_types
 
 
 def subject(kernel):

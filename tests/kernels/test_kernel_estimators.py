@@ -33,7 +33,7 @@ from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import PrivacyError
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import event_from_dict
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import everything_said
 from dpadapt.testing.tape import taped
 
 SEEDED = {"noise": "seeded", "random_state": 0}

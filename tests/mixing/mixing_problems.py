@@ -16,7 +16,7 @@ from dpadapt.mixing import (
     KnownNoise,
     Steps,
 )
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import everything_said
 
 SEEDED = {"noise": "seeded", "random_state": 0}
 SOLVERS = ("known-noise", "adamix", "theory")

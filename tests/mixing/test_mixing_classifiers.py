@@ -14,7 +14,7 @@ from dpadapt.mixing.features import UnitRows
 from dpadapt.mixing.noisy_gradients import NoisyGradients, gradient_mechanisms
 from dpadapt.mixing.solver import row_mu
 from dpadapt.papers.mixing.steps import steps_for_noise
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import everything_said
 from dpadapt.testing.tape import releases, taped
 from mixing.mixing_problems import (
     SOLVERS,

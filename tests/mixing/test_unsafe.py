@@ -16,7 +16,7 @@ from dpadapt.mixing import (
     Steps,
     unsafe_individual_losses,
 )
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import everything_said
 from mixing.mixing_problems import (
     make,
     problem,

@@ -13,10 +13,15 @@ from dpadapt.auto.reading import Reader
 from dpadapt.cli import app
 from dpadapt.preview import Preview, Target, preview
 from dpadapt.preview.asking import classifies
-from dpadapt.preview.parts import Part, sub_populations
-from dpadapt.preview.rehearsal import Rehearsal, Stage, same_noise_epsilon
-from dpadapt.preview.tally import Tally
-from dpadapt.preview.trust import trust_in_words
+from dpadapt.preview.rehearsal import (
+    Rehearsal,
+    Stage,
+    SubPopulation,
+    Tally,
+    same_noise_epsilon,
+    sub_populations,
+)
+from dpadapt.preview.result import trust_in_words
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 pytestmark = pytest.mark.slow
@@ -90,7 +95,7 @@ def test_the_noise_is_that_of_the_real_fit(played):
 def test_rows_are_public_or_play_or_test_and_never_two_of_them():
     X = np.random.default_rng(0).normal(size=(300, 2))
     for rows, played in ((20, 20), (10_000, 70)):
-        stage = Stage(X, X[:, 0], Reader(), Part("x", np.arange(100)), rows, 1e-6, None, 3)
+        stage = Stage(X, X[:, 0], Reader(), SubPopulation("x", np.arange(100)), rows, 1e-6, None, 3)
         tests = []
         for turn in range(3):
             play, test = map(set, stage._roles(turn))
@@ -105,7 +110,14 @@ def test_rows_are_public_or_play_or_test_and_never_two_of_them():
 def test_the_middle_of_own_and_other_rows_is_taken():
     y = np.r_[np.zeros(70), np.ones(30)]
     stage = Stage(
-        np.zeros((200, 1)), np.r_[y, y], Reader(), Part("x", np.arange(100)), 700, 1e-6, None, 0
+        np.zeros((200, 1)),
+        np.r_[y, y],
+        Reader(),
+        SubPopulation("x", np.arange(100)),
+        700,
+        1e-6,
+        None,
+        0,
     )
     roles = stage._roles(0)
     own, other = np.mean(stage.y[roles.play] ** 2), np.mean(stage.y[roles.test] ** 2)

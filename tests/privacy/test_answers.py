@@ -33,7 +33,7 @@ from dpadapt.privacy.mechanisms.secret_state import SecretState
 from dpadapt.privacy.rows.schema import ReadBlock, Schema
 from dpadapt.privacy.rows.sources import MemoryRows
 from dpadapt.privacy.statistics import Gram
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import everything_said
 
 X = np.random.default_rng(0).uniform(-1, 1, size=(40, 2))
 Y = np.sign(X[:, 0])

@@ -62,7 +62,7 @@ from dpadapt import (
     ReweightingClassifier,
     ReweightingRegressor,
 )
-from dpadapt.evaluation.answers import asked
+from dpadapt.evaluation.facts import compared_models
 from dpadapt.kernels import RBF, FunctionKernel
 from dpadapt.privacy import Cleaning, RowMean, Rows
 from dpadapt.privacy.mechanisms import SymmetricGaussian
@@ -201,9 +201,9 @@ ESTIMATORS = [
 def test_our_own_models_are_known(kind, y):
     model = kind(epsilon=1.0, delta=1e-6).fit(PUBLIC, y)
     assert row_wise(model.predict)
-    assert row_wise(asked(model, None).answer)
+    assert row_wise(compared_models(model, None).answer)
     model.predict = lambda X: X.mean()
-    assert not row_wise(asked(model, None).answer)
+    assert not row_wise(compared_models(model, None).answer)
 
 
 class Number(float):

@@ -12,7 +12,7 @@ from scipy import sparse
 from dpadapt.privacy import Cleaning, PrivacyError, Private, Schema
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import Gram, SecondMoment
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import everything_said
 
 SECRET = 7331.125
 

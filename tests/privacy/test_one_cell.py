@@ -29,7 +29,7 @@ from dpadapt.privacy.rows.arrow import arrow_cells
 from dpadapt.privacy.rows.cells import cells_of, codes, date, key, number, text
 from dpadapt.privacy.rows.tables import fill, numbers
 from dpadapt.privacy.statistics import SecondMoment
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import everything_said
 from one_cell import (
     CONTAINERS,
     FEW,

@@ -52,8 +52,8 @@ from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.privacy.units import hold_out
 from dpadapt.privacy.units.groups import of_people
 from dpadapt.privacy.units.people import People
-from dpadapt.testing.hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.independent_accountant import recompute_epsilon
+from dpadapt.testing.search import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.tape import releases, taped
 
 CLEANING = Cleaning(radius=2.0)

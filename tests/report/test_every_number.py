@@ -12,7 +12,7 @@ import dpadapt
 from dpadapt import AutoRegressor, Guarantee, Private, evaluate, save_model
 from dpadapt.evaluation import hold_out
 from dpadapt.report import ReportContext, page
-from dpadapt.report.curves import detection_limit
+from dpadapt.report.figures import detection_limit
 from dpadapt.report.filing import odds_sentence
 
 _NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[-+]?\d+)?")

@@ -15,12 +15,11 @@ import typer
 from command import run
 from dpadapt import DiscrepancyRegressor, Private, ReweightingRegressor
 from dpadapt.audit import AuditResult
-from dpadapt.audit.settings import settings_digest
+from dpadapt.audit.result import settings_digest
 from dpadapt.cli.formats import given_form
 from dpadapt.evaluation import Evaluation
 from dpadapt.modelfolder import ModelFolderError, load_model
-from dpadapt.modelfolder.record import Record, read_record
-from dpadapt.modelfolder.sealing import seal
+from dpadapt.modelfolder.record import Record, read_record, seal
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.files.guarantees import read_guarantee

@@ -18,7 +18,7 @@ from dpadapt.baselines import NoisyGradientClassifier
 from dpadapt.learning.cautions import CautionWarning
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.reweighting import GeneralGradient, KnownNoise, ProfiledLogistic
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import everything_said
 from dpadapt.testing.tape import releases, taped
 from reweighting.making import made
 

@@ -28,7 +28,7 @@ from dpadapt.reweighting import (
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
 from dpadapt.reweighting.problem import standard_units
 from dpadapt.testing.independent_accountant import recompute_epsilon
-from dpadapt.testing.speech import everything_said
+from dpadapt.testing.search import everything_said
 from dpadapt.testing.tape import releases, taped
 from reweighting.making import made
 

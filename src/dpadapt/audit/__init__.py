@@ -4,14 +4,12 @@ For the owner of the data. What an attack returns depends on private rows and is
 it must not be published where the rows must not be.
 """
 
-from ._attack_figure import draw_attack
-from .combinations import combinations
-from .hostile import Combination, hostile_pairs, replay_combination
-from .many_runs import many_runs_audit
+from .library import combinations
 from .membership import (
     AttackResult,
     advantage_bound,
     auc_bound,
+    draw_attack,
     gaussian_advantage_bound,
     gaussian_auc_bound,
     membership_attack,
@@ -20,10 +18,11 @@ from .one_run import (
     Canaries,
     Found,
     epsilon_from_guesses,
+    many_runs_audit,
     mu_from_guesses,
     one_run_audit,
 )
-from .replay import Moved, Replay, replay
+from .replaying import Combination, Moved, Replay, hostile_pairs, replay, replay_combination
 from .result import AuditResult, draw_audit
 from .support import SupportResult, compare_supports, support_audit
 

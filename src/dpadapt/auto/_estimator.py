@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, Problem, labelled, read_public
-from dpadapt.features.roles import number_ids
+from dpadapt.features.columns import number_ids
 from dpadapt.learning.cautions import CautionWarning
 from dpadapt.learning.checks import check_private
 from dpadapt.learning.constraints import Like, Null, OneOf, Table

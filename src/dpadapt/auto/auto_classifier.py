@@ -14,8 +14,7 @@ from dpadapt.learning.cautions import CautionWarning
 from dpadapt.learning.constraints import Instance, Null, OneOf, Table
 from dpadapt.learning.linear import ScoreClassifier, probabilities_of
 from dpadapt.privacy import Session
-from dpadapt.rare.errors import ClassErrors, told_of_rare_classes
-from dpadapt.rare.weights import weights_of_classes
+from dpadapt.rare import ClassErrors, told_of_rare_classes, weights_of_classes
 
 from ._estimator import AutoEstimator, AutoProblem
 from .classification_few import FEW, FewFacts, adapt_few, few_facts

@@ -15,9 +15,8 @@ from scipy.special import ndtr
 from sklearn.base import clone, is_classifier
 
 from dpadapt.audit import replay
-from dpadapt.audit.many_runs import many_runs_audit
-from dpadapt.audit.result import AuditResult
-from dpadapt.audit.settings import settings_digest
+from dpadapt.audit.one_run import many_runs_audit
+from dpadapt.audit.result import AuditResult, settings_digest
 from dpadapt.privacy import Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 

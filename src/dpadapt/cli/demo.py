@@ -37,7 +37,7 @@ def demo_command(
 def show_demo(out: Path, runs: int) -> None:
     """Run the demo, print what was gained and what it cost, and write its files."""
     from dpadapt.report import ReportContext, write_report
-    from dpadapt.report._figures import errors_figure
+    from dpadapt.report.figures import errors_figure
 
     from . import demo_experiment as experiment
     from .demo_experiment import DELTA, REFERENCE

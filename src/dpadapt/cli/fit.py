@@ -247,7 +247,7 @@ def _fitted(
 ) -> PaidModel:
     """Return the model, fitted and saved."""
     from dpadapt.learning.cautions import budget_cautions, size_cautions
-    from dpadapt.rare.errors import keep_class_errors
+    from dpadapt.rare import keep_class_errors
 
     form, own_form = both_forms(job.public, job.private, said, job.private_encoding)
     asked = ColumnChoice(job.columns, job.keep, job.drop, job.id, job.date, job.groups, job.unit)

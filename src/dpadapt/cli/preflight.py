@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dpadapt.features.people import may_name_people
+from dpadapt.features.columns import may_name_people
 from dpadapt.learning.cautions import good_delta
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _types(pair: Pair) -> Iterator[Remark]:
 
 
 def _dates(pair: Pair) -> Iterator[Remark]:
-    from dpadapt.features.dates import date_format, not_dates
+    from dpadapt.features.cells import date_format, not_dates
 
     for name in pair.dates:
         if name not in pair.features:
@@ -257,7 +257,7 @@ def _bounds(pair: Pair, roles: Any) -> Iterator[Remark]:
 def _people(pair: Pair, roles: Any) -> Iterator[Remark]:
     """One person in several rows, or in both files."""
     from dpadapt.features import column_roles
-    from dpadapt.features.roles import named_like_an_id
+    from dpadapt.features.columns import named_like_an_id
 
     ids = {role.name for role in roles if role.kind in ("id", "unit")}
     ids |= {name for name in pair.private.columns if named_like_an_id(name)}

@@ -116,7 +116,7 @@ class UsedColumns:
 def choose_columns(public: pd.DataFrame, asked: ColumnChoice, label: str) -> UsedColumns:
     """Choose columns by what was asked for and by what they are in public rows; tell it."""
     from dpadapt.features import column_roles
-    from dpadapt.features.people import may_name_people
+    from dpadapt.features.columns import may_name_people
 
     wanted = _listed(public, "--columns", asked.columns, label)
     kept = [*wanted, *_listed(public, "--keep", asked.keep, label)]
@@ -185,7 +185,7 @@ def _say(title: str, pairs: list[tuple[Any, str]]) -> None:
 
 
 def _check_dates(public: pd.DataFrame, name: Any) -> None:
-    from dpadapt.features.dates import date_format
+    from dpadapt.features.cells import date_format
 
     if public[name].dtype.kind != "M" and date_format(public[name], every=True) is None:
         raise TableError(f"--date {name}: its public cells are not written as dates.")

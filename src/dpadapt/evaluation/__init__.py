@@ -1,24 +1,12 @@
-"""Measure a fitted model on private rows it was not trained on, with a guarantee for them."""
+"""Measure a fitted model on private rows it was not trained on, with a guarantee for them.
 
-from dpadapt.privacy.units import hold_out
+The names stand in ``__init__.pyi``; each is imported when it is asked for.
+"""
 
-from .evaluation import Evaluation, Measured
-from .facts import OnPublic
-from .intervals import Interval
-from .outlook import Limit, Outlook
-from .preparation import outlook, outlook_of, public_facts
-from .private_error import evaluate
+from .._lazy import lazily, names_of_stub
 
-__all__ = [
-    "Evaluation",
-    "Interval",
-    "Limit",
-    "Measured",
-    "OnPublic",
-    "Outlook",
-    "evaluate",
-    "hold_out",
-    "outlook",
-    "outlook_of",
-    "public_facts",
-]
+_WHERE = names_of_stub(__file__)
+
+__all__ = sorted(" ".join(_WHERE.values()).split())
+
+__getattr__ = lazily(__name__, _WHERE)

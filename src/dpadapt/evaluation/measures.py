@@ -11,11 +11,9 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
-from .answers import Asked
-from .class_intervals import Counted
 from .class_queries import ByClass
-from .facts import LEAST_CHANCE, PLACES, Facts
-from .intervals import Chance, Raw, losses, rankings, reliabilities
+from .facts import LEAST_CHANCE, PLACES, ComparedModels, Facts
+from .intervals import Chance, Counted, Raw, losses, rankings, reliabilities
 from .queries import Losses, MeanLosses, Ranking, Reliability
 
 Query = MeanLosses | ByClass | Ranking | Reliability
@@ -231,9 +229,9 @@ def statistic(source: str, facts: Facts, names: Iterable[str]) -> Query:
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
-    >>> from dpadapt.evaluation.answers import asked
+    >>> from dpadapt.evaluation.facts import compared_models
     >>> model = LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0])
-    >>> statistic("mae", Facts(asked(model, None), (0.0, 4.0), 4.0), ["mae"]).label
+    >>> statistic("mae", Facts(compared_models(model, None), (0.0, 4.0), 4.0), ["mae"]).label
     'mean absolute error'
     """
     models = facts.asked.models
@@ -255,7 +253,7 @@ def statistic(source: str, facts: Facts, names: Iterable[str]) -> Query:
     return MeanLosses(facts.cleaning, loss[source], models, source == "error", title)
 
 
-def choose(metrics: Any, asked: Asked, *, enough: bool = False) -> tuple[str, ...]:
+def choose(metrics: Any, asked: ComparedModels, *, enough: bool = False) -> tuple[str, ...]:
     """Names of what is measured: those that were asked for, or few.
 
     Parameters
@@ -268,8 +266,8 @@ def choose(metrics: Any, asked: Asked, *, enough: bool = False) -> tuple[str, ..
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
-    >>> from dpadapt.evaluation.answers import asked
-    >>> choose(None, asked(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]), None))
+    >>> from dpadapt.evaluation.facts import compared_models
+    >>> choose(None, compared_models(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]), None))
     ('mae',)
     """
     kind = "numbers" if asked.names is None else "classes"
@@ -290,14 +288,14 @@ def choose(metrics: Any, asked: Asked, *, enough: bool = False) -> tuple[str, ..
     return named
 
 
-def possible(name: str, asked: Asked) -> bool:
+def possible(name: str, asked: ComparedModels) -> bool:
     """Whether a model can be measured so.
 
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
-    >>> from dpadapt.evaluation.answers import asked
-    >>> possible("auc", asked(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]), None))
+    >>> from dpadapt.evaluation.facts import compared_models
+    >>> possible("auc", compared_models(LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0]), None))
     False
     """
     needs = MEASURES[name].needs

@@ -12,9 +12,16 @@ import numpy as np
 from dpadapt import _validate
 from dpadapt.privacy import Private, Schema
 
-from .answers import Asked, answered, asked, is_public, public_baseline
-from .facts import Facts, OnPublic
-from .outlook import Limit, Outlook, few_or_more, foreseen, rehearsed
+from .facts import (
+    ComparedModels,
+    Facts,
+    OnPublic,
+    answered,
+    compared_models,
+    is_public,
+    public_baseline,
+)
+from .limits import Limit, Outlook, few_or_more, foreseen, rehearsed
 
 
 def outlook(
@@ -60,7 +67,7 @@ def outlook(
     options = {"metrics": metrics, "baseline": baseline, "threshold": threshold, "public": public}
     options |= {"label_range": label_range, "largest_error": largest_error, "schema": schema}
     budget = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
-    task = Task.of(model, private, **options, **budget)
+    task = Measuring.of(model, private, **options, **budget)
     who = "private rows" if private.n_people == private.n_rows else "people"
     known = task.facts.compared
     seen = 0 if known is None else known.rows
@@ -108,7 +115,7 @@ def outlook_of(
     """
     names = None if classes is None else np.asarray(list(classes))
     counts = tuple(classes.values()) if isinstance(classes, Mapping) else ()
-    questions = Asked(lambda X: X, 2, names, chances=False)
+    questions = ComparedModels(lambda X: X, 2, names, chances=False)
     span = label_range or (0.0, 1.0)
     most = span[1] - span[0] if largest_error is None else largest_error
     facts = Facts(questions, None if names is not None else span, most, counts=counts)
@@ -156,7 +163,7 @@ def public_facts(
     return known.public
 
 
-class Task(NamedTuple):
+class Measuring(NamedTuple):
     """What is asked, before anything is spent.
 
     Parameters
@@ -174,7 +181,7 @@ class Task(NamedTuple):
 
     Examples
     --------
-    >>> Task._fields[2:4]
+    >>> Measuring._fields[2:4]
     ('names', 'limits')
     """
 
@@ -201,7 +208,7 @@ class Task(NamedTuple):
         label_range: Any,
         largest_error: Any,
         schema: Any,
-    ) -> Task:
+    ) -> Measuring:
         """Check everything that is asked, by public facts."""
         confidence = _validate.fraction("confidence", confidence)
         if (1 + confidence) / 2 == 1:
@@ -224,13 +231,13 @@ class Task(NamedTuple):
         return cls(rows, facts, names, limits, against, alone)
 
 
-def _asked(model: Any, baseline: Any, threshold: Any = None) -> tuple[Asked, str, bool]:
+def _asked(model: Any, baseline: Any, threshold: Any = None) -> tuple[ComparedModels, str, bool]:
     """Models, what the second one is, and whether the first is the public model itself."""
     against, alone = "baseline", baseline is None and is_public(model)
     if baseline is None:
         baseline = None if alone else public_baseline(model)
         against = "" if baseline is None else "public only"
-    return asked(model, baseline, threshold), against, alone
+    return compared_models(model, baseline, threshold), against, alone
 
 
 def _counts(model: Any, names: Any) -> tuple[float, ...]:
@@ -251,7 +258,7 @@ def _own(model: Any, public: Any) -> tuple[Any, Any]:
     return (X[list(names)] if names is not None and hasattr(X, "columns") else X), y
 
 
-def _facts(model: Any, questions: Asked, label_range: Any, largest_error: Any) -> Facts:
+def _facts(model: Any, questions: ComparedModels, label_range: Any, largest_error: Any) -> Facts:
     if questions.names is not None:
         if label_range is not None or largest_error is not None:
             raise ValueError("label_range and largest_error are for models that predict numbers.")

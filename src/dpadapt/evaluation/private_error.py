@@ -13,13 +13,12 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy import Private, Schema, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
-from .class_intervals import Counted
 from .class_queries import ByClass
 from .evaluation import Evaluation, Measured
 from .facts import LEAST_CHANCE, Facts
-from .intervals import Chance, Interval
+from .intervals import Chance, Counted, Interval
 from .measures import MEASURES, Query, source_of, statistic
-from .preparation import Task
+from .preparation import Measuring
 
 _SAME = ("The model is the public model: there is nothing to compare.",)
 
@@ -129,7 +128,7 @@ def evaluate(
     >>> bool(0.6 < found["accuracy"].model.value < 0.9), round(found.guarantee.epsilon, 6)
     (True, 0.5)
     """
-    task = Task.of(
+    task = Measuring.of(
         model,
         private,
         epsilon=epsilon,
@@ -199,7 +198,7 @@ def _labelled(found: dict[str, _Released], sample: Chance) -> Chance:
 
 
 def _measured(
-    found: dict[str, _Released], task: Task, chance: Chance
+    found: dict[str, _Released], task: Measuring, chance: Chance
 ) -> tuple[dict[str, Measured], tuple[tuple[float, ...], ...]]:
     """Read what was released, as means over rows with a label."""
     measures: dict[str, Measured] = {}

@@ -24,12 +24,9 @@ The weights must come from public data: the guarantee does not cover what a mode
 private items before.
 """
 
-from ._extractor import FeatureExtractor
-from .cells import NumberCells, TextCells, table_features
-from .dates import DateCells
-from .roles import Role, column_roles
-from .sentence_features import SentenceFeatures
-from .torch_features import TorchFeatures
+from .cells import DateCells, NumberCells, TextCells, table_features
+from .columns import Role, column_roles
+from .extractors import FeatureExtractor, SentenceFeatures, TorchFeatures
 
 __all__ = [
     "DateCells",

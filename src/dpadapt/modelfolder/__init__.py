@@ -41,7 +41,7 @@ forger cannot do is run code, or state an epsilon that the events do not give. W
 of a model are those of its fit, only its maker can say: get model folders from people you know.
 """
 
-from .errors import ModelExistsError, ModelFolderError, ModelWriteError
+from .files import ModelExistsError, ModelFolderError, ModelWriteError
 from .folder import Destination, check_destination, load_model, open_destination, save_model
 
 __all__ = [

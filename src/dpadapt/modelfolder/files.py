@@ -1,4 +1,4 @@
-"""Files of a folder: read with care, written to last, put in place in one step."""
+"""Files of a folder: read with care, written to last, put in place in one step; and the errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .errors import ModelFolderError, ModelWriteError
+
+class ModelFolderError(ValueError):
+    """A model folder cannot be written, or is not what it says."""
+
+
+class ModelExistsError(ModelFolderError):
+    """There is a model folder already."""
+
+
+class ModelWriteError(ModelFolderError):
+    """The disk, or who owns it, does not let a model folder be written."""
+
 
 AGAIN = "Copy the whole model folder again from where it was made, or fit anew."
 """What to do about a damaged folder."""
@@ -31,7 +42,7 @@ def read_file(path: Path, most: int) -> bytes:
     >>> read_file(Path("/dev/null"), 10)
     Traceback (most recent call last):
     ...
-    dpadapt.modelfolder.errors.ModelFolderError: /dev/null is not a plain file.
+    dpadapt.modelfolder.files.ModelFolderError: /dev/null is not a plain file.
     """
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0)
     for name in ("O_NOFOLLOW", "O_NONBLOCK"):  # a pipe would wait for its writer
@@ -63,7 +74,7 @@ def parse_json(path: Path, content: bytes) -> Any:
     >>> parse_json(Path("model.json"), b'{"a": NaN}')
     Traceback (most recent call last):
     ...
-    dpadapt.modelfolder.errors.ModelFolderError: model.json is no valid JSON. Copy the whole model \
+    dpadapt.modelfolder.files.ModelFolderError: model.json is no valid JSON. Copy the whole model \
 folder again from where it was made, or fit anew.
     """
     try:

@@ -17,13 +17,29 @@ import numpy as np
 
 from dpadapt.privacy import Guarantee
 
-from .arrays import most_bytes
-from .errors import ModelExistsError, ModelFolderError, ModelWriteError
-from .files import AGAIN, new_folder, parse_json, put_in_place, read_file, write_file
+from .files import (
+    AGAIN,
+    ModelExistsError,
+    ModelFolderError,
+    ModelWriteError,
+    new_folder,
+    parse_json,
+    put_in_place,
+    read_file,
+    write_file,
+)
 from .reading import decode
-from .record import MOST_BYTES, SEALED, Record
-from .sealing import check_digest, check_length, seal, sealed_names, unseal
-from .writing import encode
+from .record import (
+    MOST_BYTES,
+    SEALED,
+    Record,
+    check_digest,
+    check_length,
+    seal,
+    sealed_names,
+    unseal,
+)
+from .writing import encode, most_bytes
 
 if TYPE_CHECKING:
     from dpadapt.report import ReportContext
@@ -176,7 +192,7 @@ def open_destination(folder: str | os.PathLike[str], *, force: bool) -> Iterator
     ...     pass
     Traceback (most recent call last):
     ...
-    dpadapt.modelfolder.errors.ModelFolderError: no such folder/.. must end in a name for the \
+    dpadapt.modelfolder.files.ModelFolderError: no such folder/.. must end in a name for the \
 model folder.
     """
     target = check_destination(folder, force=force)
@@ -231,7 +247,7 @@ def load_model(folder: str | os.PathLike[str], *, trusted: Collection[str] = ())
     >>> load_model("no such folder")
     Traceback (most recent call last):
     ...
-    dpadapt.modelfolder.errors.ModelFolderError: there is no model folder at no such folder.
+    dpadapt.modelfolder.files.ModelFolderError: there is no model folder at no such folder.
     """
     source = Path(folder)
     if not source.is_dir():
@@ -281,7 +297,7 @@ def check_destination(folder: str | os.PathLike[str], *, force: bool) -> Path:
     >>> check_destination("/", force=True)
     Traceback (most recent call last):
     ...
-    dpadapt.modelfolder.errors.ModelFolderError: / exists and is not a model folder; choose \
+    dpadapt.modelfolder.files.ModelFolderError: / exists and is not a model folder; choose \
 another place for the model.
     """
     target = _named(folder)

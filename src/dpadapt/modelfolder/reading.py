@@ -1,11 +1,15 @@
-"""From plain data to a model: one short function for each thing that a tree can say."""
+"""From plain data to a model: one short function for each thing that a tree can say.
+
+An object of scikit-learn gets its attributes last: checked by the table, or derived again.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -13,14 +17,12 @@ import numpy as np
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.files.guarantees import read_guarantee
 
-from .arrays import ArrayFeed, parse_dtype, parse_shape
-from .errors import ModelFolderError
-from .filling import check_version, fill
-from .states import STATES
+from .files import ModelFolderError
+from .states import EVERY, STATES, Only, vocabulary
 from .types import ESTIMATORS, Names
-from .writing import DEEPEST, NUMBER_TYPES, SPARSE
+from .writing import DEEPEST, NUMBER_TYPES, SPARSE, ArrayFeed, parse_dtype, parse_shape
 
-_VERSION = "_sklearn_version"
+_VERSION_KEY = "_sklearn_version"
 _CELLS = (type(None), bool, int, float, str, np.generic)
 
 
@@ -41,7 +43,7 @@ def decode(tree: Any, numbers: bytes, trusted: Collection[str] = ()) -> Any:
     >>> decode({"object": ["subprocess.Popen", [["args", ["id"]]]]}, b"")
     Traceback (most recent call last):
     ...
-    dpadapt.modelfolder.errors.ModelFolderError: subprocess.Popen is not on the list of what a \
+    dpadapt.modelfolder.files.ModelFolderError: subprocess.Popen is not on the list of what a \
 model folder may hold, and could do anything. If you trust it and its maker, allow it by name: \
 trusted=['subprocess.Popen'], or --trust subprocess.Popen.
     """
@@ -89,7 +91,7 @@ def _here(known: type) -> dict[str, str]:
     """Version of scikit-learn for its own classes, which would speak of any other themselves."""
     import sklearn
 
-    return {_VERSION: sklearn.__version__} if known.__module__.startswith("sklearn.") else {}
+    return {_VERSION_KEY: sklearn.__version__} if known.__module__.startswith("sklearn.") else {}
 
 
 def _tell_versions(versions: set[str]) -> None:
@@ -204,7 +206,7 @@ class _Reader:
         _check_attributes(known, state)
         made = object.__new__(known)
         if known.__module__.startswith("sklearn.") and hasattr(known, "get_params"):
-            self.versions.add(check_version(state.pop(_VERSION, None)))
+            self.versions.add(check_version(state.pop(_VERSION_KEY, None)))
         if name in STATES:
             fill(name, made, state)
         elif hasattr(made, "__setstate__"):
@@ -266,3 +268,137 @@ def _pair(content: Any) -> tuple[str, Any]:
     if not isinstance(key, str):
         raise ModelFolderError("an attribute has no name.")
     return key, each
+
+
+_VERSION = re.compile(r"\d{1,4}(\.\w{1,12}){0,5}", re.ASCII)
+
+
+def _derive_one_hot(made: Any) -> None:
+    if not hasattr(made, "categories_"):
+        return
+    made._check_infrequent_enabled()
+    if made._infrequent_enabled:
+        made._default_to_infrequent_mappings = [
+            None if places is None else _grouped(len(levels), places)
+            for levels, places in zip(made.categories_, made._infrequent_indices, strict=True)
+        ]
+    made._set_drop_idx()
+    made._n_features_outs = made._compute_n_features_outs()
+
+
+def _grouped(count: int, places: Any) -> Any:
+    """New place of every level, the rare ones together at the end."""
+    rare = np.isin(np.arange(count), places)
+    return np.where(rare, count - len(places), np.cumsum(~rare) - 1)
+
+
+def _derive_polynomial(made: Any) -> None:
+    if hasattr(made, "n_features_in_"):
+        import scipy.sparse
+        from sklearn.base import clone
+
+        again = clone(made).fit(scipy.sparse.csr_array((1, made.n_features_in_)))
+        vars(made).update(vars(again) | vars(made))
+
+
+_DERIVED: Mapping[str, tuple[frozenset[str], Callable[[Any], None]]] = {
+    "sklearn.preprocessing.OneHotEncoder": (
+        frozenset(
+            [
+                "_infrequent_enabled",
+                "_default_to_infrequent_mappings",
+                "_drop_idx_after_grouping",
+                "drop_idx_",
+                "_n_features_outs",
+            ]
+        ),
+        _derive_one_hot,
+    ),
+    "sklearn.preprocessing.PolynomialFeatures": (
+        frozenset(["_min_degree", "_max_degree", "n_output_features_", "_n_out_full"]),
+        _derive_polynomial,
+    ),
+}
+"""Attributes that are not taken from a file, and what computes them from the others."""
+
+
+def fill(name: str, made: Any, state: Mapping[str, Any]) -> None:
+    """Give an object of scikit-learn its attributes, if all are what a fit could have made.
+
+    Parameters
+    ----------
+    name : str
+        Of its class, in :data:`STATES`.
+    made : object
+        Without attributes.
+    state : mapping
+        Attributes of a file.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import HashingVectorizer
+    >>> state = {**HashingVectorizer().get_params(), "n_features": 0}
+    >>> fill("sklearn.feature_extraction.text.HashingVectorizer", HashingVectorizer(), state)
+    Traceback (most recent call last):
+    ...
+    dpadapt.modelfolder.files.ModelFolderError: an argument of a HashingVectorizer is none that \
+it takes.
+    """
+    derived, derive = _DERIVED.get(name, (frozenset(), None))
+    given = {key: each for key, each in state.items() if key not in derived}
+    if "n_jobs" in given:
+        given["n_jobs"] = None  # how many processes, says whoever uses the model
+    arguments = _arguments(made)
+    rules = {**EVERY, **STATES[name]}
+    for key, rule in rules.items():
+        if isinstance(rule, Only) and not (key in given and rule(made, given[key])):
+            raise ModelFolderError(f"{key} of a {type(made).__name__} must be {rule.value!r}.")
+    vars(made).update(given)
+    for key, value in given.items():
+        if key not in arguments and (key not in rules or not rules[key](made, value)):
+            raise ModelFolderError(f"{key} of a {type(made).__name__} is not what a fit makes it.")
+    _check_arguments(made, arguments)
+    if derive is not None:
+        derive(made)
+
+
+def _arguments(made: Any) -> frozenset[str]:
+    names = getattr(type(made), "_get_param_names", list)
+    return frozenset(names())
+
+
+def _check_arguments(made: Any, arguments: frozenset[str]) -> None:
+    if not hasattr(made, "_parameter_constraints"):
+        return
+    try:
+        made._validate_params()
+        sound = "dtype" not in arguments or _is_number_type(made.dtype)
+        if "vocabulary" in arguments and isinstance(made.vocabulary, dict):
+            sound = sound and vocabulary(made, made.vocabulary)
+    except Exception:  # its text would quote the file
+        sound = False
+    if not sound:
+        raise ModelFolderError(f"an argument of a {type(made).__name__} is none that it takes.")
+
+
+def _is_number_type(value: Any) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, (type, np.dtype)) and np.dtype(value).kind in "biuf"
+
+
+def check_version(version: Any) -> str:
+    """Version of scikit-learn, as a file states it; anything but a version is refused.
+
+    Examples
+    --------
+    >>> check_version("1.9.1")
+    '1.9.1'
+    >>> check_version("1.9; drop table")
+    Traceback (most recent call last):
+    ...
+    dpadapt.modelfolder.files.ModelFolderError: it does not say which scikit-learn made it.
+    """
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        raise ModelFolderError("it does not say which scikit-learn made it.")
+    return version

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from .errors import ModelFolderError
+from .files import ModelFolderError
 from .states import STATES
 
 
@@ -61,9 +61,9 @@ PARTS = frozenset().union(
     _under("dpadapt.auto.regression_step", "Correction"),
     _under("dpadapt.auto.releases", "Release"),
     _under("dpadapt.auto.trees", "Trees"),
-    _under("dpadapt.rare.errors", "ClassErrors"),
+    _under("dpadapt.rare", "ClassErrors"),
     _under("dpadapt.features.cells", "NumberCells TextCells"),
-    _under("dpadapt.features.dates", "DateCells"),
+    _under("dpadapt.features.cells", "DateCells"),
     _under("dpadapt.kernels.constants", "KernelFacts"),
     _under("dpadapt.papers.discrepancy.certificate", "Certificate PrivateLabels"),
     _under("dpadapt.discrepancy.moments", "Moments"),
@@ -150,6 +150,8 @@ MOVED = {
     ),
     "dpadapt.mixing.horizon": "dpadapt.mixing.known_noise",
     "dpadapt.mixing.steps": "dpadapt.mixing.solver",
+    "dpadapt.features.dates": "dpadapt.features.cells",
+    "dpadapt.rare.errors": "dpadapt.rare",
     "dpadapt.mixing.steps.StepsAtNoise": "dpadapt.papers.mixing.steps.StepsAtNoise",
     "dpadapt.reweighting.horizon": "dpadapt.learning.descent",
     "dpadapt.reweighting.known_noise_course": "dpadapt.reweighting.plan",
@@ -182,7 +184,7 @@ class Names:
     >>> names.find("os.system")
     Traceback (most recent call last):
     ...
-    dpadapt.modelfolder.errors.ModelFolderError: os.system is not on the list of what a model \
+    dpadapt.modelfolder.files.ModelFolderError: os.system is not on the list of what a model \
 folder may hold, and could do anything. If you trust it and its maker, allow it by name: \
 trusted=['os.system'], or --trust os.system.
     >>> Names(["numpy.log1p"]).of(np.log1p)

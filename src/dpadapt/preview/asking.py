@@ -11,11 +11,8 @@ from sklearn.utils.multiclass import type_of_target
 
 from dpadapt.auto.reading import Reader
 
-from .parts import sub_populations
-from .rehearsal import Rehearsal, Stage
-from .result import Preview
-from .tally import Tally
-from .trust import trust_in_words
+from .rehearsal import Rehearsal, Stage, Tally, sub_populations
+from .result import Preview, trust_in_words
 
 _MOST_PUBLIC = 3000  # rows of a rehearsal: more would take long and change little
 _ROUNDS = 3  # of each sub-population, with other test rows and other noise

@@ -1,40 +1,25 @@
-"""One rehearsal: a public sub-population plays the private people, with the noise of the real fit.
-
-The noise of the private step is set by n mu, where n is the number of private rows and mu belongs
-to epsilon and delta. A sub-population with fewer rows than the real private table is therefore
-rehearsed at a larger mu, so that n mu is the same: the noise is exactly that of the real fit.
-
-What is left is the chance in which rows were drawn, which is that of a smaller table. A model that
-was fitted to k rows looks as much too good on these rows as it looks too bad on others, and both
-fade with one over k. So the gain on rows that played and the gain on rows that did not are put
-together: the middle of the two is what endless rows would gain, and the real number of rows lies
-between that and the gain on other rows.
-
-A part is rehearsed in rounds, each with other test rows: an error rate on a hundred rows is chance
-by a few percent, which is more than many gaps.
-"""
+"""Fits on public rows that play the private ones: how they are made, and counted."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 
 from dpadapt.auto import AutoClassifier, AutoRegressor
 from dpadapt.auto.experts import fit_expert
+from dpadapt.auto.folds import group_folds
 from dpadapt.auto.reading import Reader
 from dpadapt.privacy import Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent
-
-from .parts import Part
-from .tally import Tally
 
 _TEST = 0.3  # of the rows of a part
 _MOST_MU = 25.0  # beyond it noise no longer matters
@@ -130,7 +115,7 @@ class Stage:
     --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 2))
-    >>> first = Part("first rows", np.arange(60))
+    >>> first = SubPopulation("first rows", np.arange(60))
     >>> Stage(X, X[:, 0], Reader(), first, 1000, 1e-6, None, 0).played
     42
     """
@@ -138,7 +123,7 @@ class Stage:
     X: Any
     y: NDArray[Any]
     reader: Reader
-    part: Part
+    part: SubPopulation
     rows: int
     delta: float
     classes: NDArray[Any] | None
@@ -235,3 +220,147 @@ class Stage:
 
 def _some(X: Any, rows: NDArray[np.int64]) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+_CLUSTERS = _BLOCKS = 3
+_LEAST = 40  # rows of a part, and of what is left
+_NAMED = 3  # values that the name of a part lists
+_CUT = 5.0  # standard deviations, so that one far row makes no cluster of its own
+
+
+@dataclass(frozen=True, eq=False)
+class SubPopulation:
+    """Rows that play the private people; the others stay public.
+
+    Parameters
+    ----------
+    name : str
+    rows : ndarray of int
+
+    Examples
+    --------
+    >>> SubPopulation("first rows", np.arange(3)).name
+    'first rows'
+    """
+
+    name: str
+    rows: NDArray[np.int64]
+
+
+def sub_populations(X: NDArray[np.float64], groups: Any = None) -> tuple[SubPopulation, ...]:
+    """Sub-populations of public rows: the user's groups, or clusters and both ends of the table.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, d)
+        Rows as numbers.
+    groups : array-like of shape (m,), optional
+        Put together to five parts at most, in the order in which they appear.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> [part.name for part in sub_populations(X)]
+    ['cluster 1', 'cluster 2', 'cluster 3', 'first rows', 'last rows']
+    >>> [part.name for part in sub_populations(X, np.repeat(["a", "b"], 250))]
+    ['a', 'b']
+    """
+    m = len(X)
+    if groups is not None:
+        folds = group_folds(groups, m)
+        found = [
+            SubPopulation(_name(np.asarray(groups)[folds == each]), np.flatnonzero(folds == each))
+            for each in np.unique(folds)
+        ]
+    else:
+        found = [*_clusters(X), *_ends(m)]
+    large = tuple(part for part in found if _LEAST <= len(part.rows) <= m - _LEAST)
+    if not large:
+        raise ValueError(
+            f"X: no sub-population of the {m} public rows has {_LEAST} rows and leaves {_LEAST}, "
+            "so that nothing can be rehearsed. Bring more public rows, or other groups."
+        )
+    return large
+
+
+def _name(values: NDArray[Any]) -> str:
+    """What a part of groups is called: by the values in it, in the order in which they appear."""
+    names = [str(each) for each in dict.fromkeys(values.tolist())]
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _clusters(X: NDArray[np.float64]) -> list[SubPopulation]:
+    """Three clusters of standardised columns."""
+    scale = X.std(axis=0)
+    rows = np.clip((X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0), -_CUT, _CUT)
+    if len(np.unique(rows, axis=0)) < _CLUSTERS:
+        return []
+    of = KMeans(_CLUSTERS, n_init=2, random_state=0).fit_predict(rows)
+    return [
+        SubPopulation(f"cluster {each + 1}", np.flatnonzero(of == each))
+        for each in range(_CLUSTERS)
+    ]
+
+
+def _ends(m: int) -> list[SubPopulation]:
+    size = m // _BLOCKS
+    return [
+        SubPopulation("first rows", np.arange(size)),
+        SubPopulation("last rows", np.arange(m - size, m)),
+    ]
+
+
+_HARDLY = 1 / 3  # of its rows: a class that is predicted less often is hardly ever predicted
+
+
+@dataclass(eq=False)
+class Tally:
+    """Counts of test rows over all rehearsals.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (k,)
+    rows : int
+        Test rows, once for each rehearsal.
+
+    Examples
+    --------
+    >>> tally = Tally(np.array(["no", "yes"]))
+    >>> tally.add(np.array(["no"] * 9 + ["yes"]), np.array(["no"] * 10))
+    >>> print(next(tally.sentences())[:72])
+    Class 'yes' is never predicted in the rehearsals: 10.0% of their test ro
+    """
+
+    classes: Any
+    rows: int = 0
+    counts: Any = field(init=False)
+    predicted: Any = field(init=False)
+    found: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counts, self.predicted, self.found = np.zeros((3, len(self.classes)), dtype=np.int64)
+
+    def add(self, labels: Any, answers: Any) -> None:
+        """Count one rehearsal: true classes of test rows, and what was predicted for them."""
+        for each in (labels, answers):
+            place = self.counts if each is labels else self.predicted
+            place += self._count(each)
+        self.found += self._count(np.asarray(labels)[np.asarray(labels) == np.asarray(answers)])
+        self.rows += len(labels)
+
+    def _count(self, labels: Any) -> Any:
+        return np.bincount(np.searchsorted(self.classes, labels), minlength=len(self.classes))
+
+    def sentences(self) -> Iterator[str]:
+        """What is told of classes that are hardly ever predicted."""
+        for place in np.flatnonzero((self.counts > 0) & (self.predicted < _HARDLY * self.counts)):
+            ever = "never" if self.predicted[place] == 0 else "hardly ever"
+            yield (
+                f"Class {str(self.classes[place])!r} is {ever} predicted in the rehearsals: "
+                f"{self.counts[place] / self.rows:.1%} of their test rows are of it, "
+                f"{self.predicted[place] / self.rows:.1%} are predicted to be, and "
+                f"{self.found[place] / self.counts[place]:.0%} of its rows are found. The error "
+                "rate hides that. If missing one is worse than a false alarm, predict with a "
+                "threshold (--threshold), or fit with --class-weight balanced."
+            )

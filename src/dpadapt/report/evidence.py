@@ -66,7 +66,7 @@ def _check_unit(measured: Any, guarantee: Guarantee) -> None:
 
 
 def _check_audit(audit: AuditResult, model: str, estimator: Any, guarantee: Guarantee) -> None:
-    from dpadapt.audit.settings import settings_digest
+    from dpadapt.audit.result import settings_digest
 
     own = guarantee.relation, int(guarantee.bounds.get("rows a person", 1))
     if (audit.relation, audit.max_rows) != own:

@@ -6,8 +6,7 @@ release may differ by the stated sensitivity, no more.
 """
 
 from .battery import check_private_estimator, parametrize_with_private_checks, private_checks
-from .facts import Facts
-from .subject import Subject
+from .subject import Facts, Subject
 
 __all__ = [
     "Facts",

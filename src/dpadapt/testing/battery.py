@@ -7,22 +7,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from . import (
-    additive,
-    budgets,
-    chance,
-    guarantees,
-    inputs,
-    kinds,
-    leaks,
-    neighbours,
-    processes,
-    refusals,
-    sklearn_rules,
-    threads,
-)
-from .facts import Facts
-from .subject import Subject
+from . import chance, guarantees, leaks, neighbours, sklearn_rules
+from .subject import Facts, Subject
 
 
 def _checks_of(module: ModuleType) -> dict[str, Callable[[Subject], None]]:
@@ -32,10 +18,7 @@ def _checks_of(module: ModuleType) -> dict[str, Callable[[Subject], None]]:
 
 CHECKS: dict[str, Callable[[Subject], None]] = {
     name: check
-    for module in (
-        *(refusals, guarantees, additive, neighbours, leaks, budgets, chance),
-        *(inputs, kinds, sklearn_rules, threads, processes),
-    )
+    for module in (guarantees, neighbours, leaks, chance, sklearn_rules)
     for name, check in _checks_of(module).items()
 }
 

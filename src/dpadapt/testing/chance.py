@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .expecting import refused, require
+from .search import refused, require
 from .subject import Subject
 from .tape import releases, taped
 

@@ -1,22 +1,41 @@
-"""One person more, less or other moves no release beyond its stated sensitivity."""
+"""One person more, less or other moves no release beyond its stated sensitivity.
+
+What a statistic takes of a block is what it takes of its rows: nobody's row changes another's.
+
+The most likely mistake in a statistic of one's own: to centre rows by the mean of their block, to
+sort them, to divide by their largest. One private row then moves what all others contribute, by any
+number of sensitivities. Neighbours of a few rows show it only if the row that is replaced happens
+to; a block beside its rows, one by one, always does.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
+from unittest import mock
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpadapt import Private
+from dpadapt._lazy import named
+from dpadapt._types import FloatArray
+from dpadapt.privacy import RowMean, Session
+from dpadapt.privacy.core.quiet import quiet
+from dpadapt.privacy.core.sample import ROUNDING, Sample
+from dpadapt.privacy.core.statistic import Rows, Statistic
+from dpadapt.privacy.statistics.gram import Gram
 
-from .expecting import require
-from .hostile import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
+from .search import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row, require
 from .subject import Subject
 from .tape import Draw, distance, paid_by, releases, taped
 
 PLACE = 4  # of the person who is replaced
-FEW = 12  # rows: one person weighs much
+_FEW_ROWS = 12  # rows: one person weighs much
 Person = tuple[Any, Any]  # a row and a label; None for the usual ones
 
 
@@ -76,7 +95,7 @@ def _measure(first: Sequence[Draw], second: Sequence[Draw], events: Any, which: 
 
 def few(subject: Subject) -> tuple[np.ndarray, np.ndarray | None]:
     """A few rows and labels."""
-    X = subject.rows(n=FEW)
+    X = subject.rows(n=_FEW_ROWS)
     return X, subject.labels(X)
 
 
@@ -93,5 +112,172 @@ def with_person(subject: Subject, person: Person) -> Private:
 
 def _without(subject: Subject) -> Private:
     X, y = few(subject)
-    keep = np.arange(FEW) != PLACE
+    keep = np.arange(_FEW_ROWS) != PLACE
     return subject.private(X[keep], None if y is None else y[keep])
+
+
+Places = NDArray[np.int64]
+_BLOCK_ROWS = 40  # rows of the block that is looked at; the first of them hostile
+
+
+def check_a_block_adds_up_what_its_rows_add(subject: Subject) -> None:
+    """What a statistic takes of a block of rows is the sum of what it takes of each row alone."""
+    times: Counter[Any] = Counter()
+    wrong: list[str] = []
+
+    def look(statistic: Any, rows: Any) -> None:
+        one = getattr(statistic, "mean", None)  # of a sum
+        one = one if isinstance(one, RowMean) else statistic
+        times[type(one), one.label] += 1
+        if times[type(one), one.label].bit_count() != 1:  # the first, the second, the fourth ...
+            return
+        try:
+            found = list(_odd(one, rows))
+        except Exception as error:
+            found = [f"fails on a row alone ({error!r})"]
+        wrong.extend(f"{type(one).__name__} ({one.label!r}): {each}" for each in found)
+
+    X = subject.rows()
+    X[: len(HOSTILE_ROWS)] = [hostile_row(name, subject.columns) for name in HOSTILE_ROWS][: len(X)]
+    y = subject.labels(X)
+    if y is not None and y.dtype.kind == "f":
+        y[: len(HOSTILE_LABELS)] = HOSTILE_LABELS[: len(y)]
+    with _seen(look):
+        subject.fit(subject.make(), subject.private(X, y))
+    require(not wrong, "".join(wrong[:1]))
+
+
+@dataclass(frozen=True, eq=False)
+class _Looking(Statistic):
+    """Hidden just before another statistic, of the same rows: what is told of both is the same."""
+
+    statistic: Statistic
+    look: Callable[[Any], None]
+
+    @property
+    def label(self) -> str:
+        return self.statistic.label
+
+    def entry_radius(self) -> float:
+        return self.statistic.entry_radius()
+
+    def sensitivity_on(self, sample: Sample) -> float:
+        return self.statistic.sensitivity_on(sample)
+
+    def reduce(self, sample: Sample) -> FloatArray:
+        self.look(sample.rows)
+        return np.zeros(())
+
+
+@contextmanager
+def _seen(look: Callable[[Any, Any], None]) -> Iterator[None]:
+    """Look at every statistic that a fit hides, and at the made-up rows that it is of."""
+    sums = named("dpadapt.papers.mixing.filtered.FilteredSums")
+    hide, release = Session.hide, sums.release
+    last: list[Any] = [None]  # rows that were hidden
+
+    def hiding(session: Session, statistic: Any, part: Any = "all", **options: Any) -> Any:
+        def at(rows: Any) -> None:
+            last[0] = rows
+            look(statistic, rows)
+
+        hide(session, _Looking(statistic, at), part)
+        return hide(session, statistic, part, **options)
+
+    def releasing(handle: Any, mean: Any) -> FloatArray:
+        with quiet():
+            look(mean, last[0])
+        return np.asarray(release(handle, mean))
+
+    with (
+        mock.patch.object(Session, "hide", hiding),
+        mock.patch.object(sums, "release", releasing),
+    ):
+        yield
+
+
+def _odd(statistic: Any, rows: Any) -> Iterator[str]:
+    places = np.arange(min(_BLOCK_ROWS, rows.n_rows))
+    if isinstance(statistic, RowMean):
+        return _odd_sum(statistic, rows, places)
+    if isinstance(statistic, Rows):
+        return _odd_cleaning(statistic.cleaning, rows, places)
+    if isinstance(statistic, Gram):
+        return _odd_pairs(statistic, rows, places)
+    return iter(())
+
+
+def _odd_sum(mean: RowMean, rows: Any, places: Places) -> Iterator[str]:
+    """A sum, weighted or of some rows only, beside those of single rows; rows beyond the bound."""
+    yield from _odd_cleaning(mean.cleaning, rows, places)
+    X, y = mean.cleaning(*rows.take(places))
+    alone = np.stack(
+        [
+            np.asarray(mean.block(*mean.cleaning(*rows.take(one))), np.float64)
+            for one in _ones(places)
+        ]
+    )
+    yield from _apart(mean, mean.block(X, y), alone)
+    weights = np.random.default_rng(0).random(len(places))
+    if hasattr(mean, "weighted_block"):
+        each = weights.reshape(-1, *[1] * (alone.ndim - 1)) * alone
+        yield from _apart(mean, mean.weighted_block(X, y, weights), each)
+    if hasattr(mean, "kept"):
+        keep = weights > 0.5
+        yield from _apart(mean, mean.kept(X, y, keep), alone[keep])
+    largest = float(np.sqrt((alone.reshape(len(alone), -1) ** 2).sum(axis=1)).max())
+    if not largest <= mean.magnitude * (1 + ROUNDING):
+        yield f"a row adds {largest:.6g}, and magnitude says at most {mean.magnitude:.6g}"
+
+
+def _apart(mean: RowMean, whole: Any, alone: FloatArray) -> Iterator[str]:
+    """How far a sum is from its parts, if that is more than rounding can do.
+
+    That is what every sum of the core is granted, and what the class claims beyond the distance of
+    two contributions (for sums in float32, say).
+    """
+    n = max(1, len(alone))
+    claimed = max(0.0, n * mean.sensitivity(n) - 2 * mean.magnitude)
+    allowed = n * ROUNDING * mean.magnitude + claimed
+    off = float(np.linalg.norm(np.asarray(whole, np.float64) - alone.sum(axis=0)))
+    if not off <= allowed:
+        yield (
+            f"what a block of {n} rows adds and what they add one by one are {off:.3g} apart, "
+            f"where rounding explains {allowed:.3g}"
+        )
+
+
+def _odd_cleaning(cleaning: Any, rows: Any, places: Places) -> Iterator[str]:
+    """Rows as they enter, beside each alone."""
+    X, y = cleaning(*rows.take(places))
+    alone = np.vstack([_joined(*cleaning(*rows.take(one))) for one in _ones(places)])
+    hair = ROUNDING * float(np.finfo(X.dtype).eps / np.finfo(np.float64).eps)
+    if not np.allclose(
+        _joined(X, y), alone, rtol=hair, atol=hair * cleaning.radius, equal_nan=True
+    ):
+        yield "a row is cleaned in another way where others are there"
+
+
+def _odd_pairs(gram: Gram, rows: Any, places: Places) -> Iterator[str]:
+    """Kernel values of pairs, and of rows with a pool, beside each pair alone."""
+    whole, n = _kernel(gram, rows, places), len(places)
+    for one, two in zip(places, np.roll(places, 1), strict=True):
+        pair = [one, two]
+        known = np.hstack([whole[np.ix_(pair, pair)], whole[pair, n:]])
+        alone = _kernel(gram, rows, np.array(pair))
+        if not np.allclose(known, alone, rtol=1e-9, atol=1e-9 * gram.squared_bound):
+            yield "the kernel value of two rows is another where others are there"
+            return
+
+
+def _kernel(gram: Gram, rows: Any, places: Places) -> FloatArray:
+    X, y = rows.take(places)
+    return gram.table([X], [y])
+
+
+def _joined(X: FloatArray, y: FloatArray | None) -> FloatArray:
+    return X if y is None else np.column_stack([X, y])
+
+
+def _ones(places: Places) -> list[Places]:
+    return [places[i : i + 1] for i in range(len(places))]

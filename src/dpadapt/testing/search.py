@@ -1,11 +1,21 @@
-"""Where private values must not be found, and the search for them."""
+"""Values that must not be found or upset anything, the search for them, and what a check expects.
+
+That is said by ``require``, not by ``assert``, which ``python -O`` leaves out: a battery that
+cannot fail would be worse than none.
+"""
 
 from __future__ import annotations
 
 import functools
+import io
+import logging
+import math
+import re
 import struct
 import types
+import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,8 +25,62 @@ import pandas as pd
 from dpadapt import Private
 from dpadapt.privacy import Hidden, Session
 
-from .expecting import require
-from .hostile import SECRET_TEXT, SENTINEL
+SENTINEL = 987654.321  # a private number that nothing else in a test is equal to
+SECRET_TEXT = "zqx-secret-7781"  # the same for text
+NAMES = ["alpha", "beta", "gamma"]
+HOSTILE_ROWS = {
+    "nan": [math.nan, math.nan, math.nan],
+    "one nan": [math.nan, 0.5, -0.5],
+    "inf": [math.inf, -math.inf, math.inf],
+    "one inf": [0.1, -math.inf, 0.2],
+    "huge": [1e300, -1e300, 1e300],
+    "largest": [1.7976931348623157e308] * 3,
+    "huge norm": [1e6, 0.0, 0.0],
+    "the opposite": [-1e6, 0.0, 0.0],
+    "negative zero": [-0.0, -0.0, -0.0],
+    "denormal": [5e-324, -5e-324, 5e-324],
+    "zero": [0.0, 0.0, 0.0],
+    "sentinel": [SENTINEL, -SENTINEL, SENTINEL],
+}
+HOSTILE_LABELS = [math.nan, math.inf, -math.inf, 1e300, -1e300, -0.0, SENTINEL]
+HOSTILE_CELLS = [None, SECRET_TEXT, b"\xff", [1, 2], {"a": 1}, 10**400, object(), pd.NaT, 1 + 2j]
+
+
+def hostile_row(name: str, columns: int) -> Any:
+    """A hostile row with as many columns as are needed."""
+    return np.resize(np.array(HOSTILE_ROWS[name]), columns)
+
+
+def require(holds: object, how: str) -> None:
+    """Fail, with what is wrong, if a condition does not hold."""
+    if not holds:
+        raise AssertionError(how)
+
+
+@dataclass
+class Refusal:
+    """The error that was raised."""
+
+    error: BaseException | None = None
+
+
+@contextmanager
+def refused(
+    kinds: type[BaseException] | tuple[type[BaseException], ...], pattern: str = "", what: str = ""
+) -> Iterator[Refusal]:
+    """Fail unless an error of some kind is raised, with a message that fits a pattern."""
+    caught = Refusal()
+    try:
+        yield caught
+    except kinds as error:
+        caught.error = error
+        if not re.search(pattern, str(error)):
+            raise AssertionError(
+                f"{what}: the message does not match {pattern!r}: {error}"
+            ) from error
+    else:
+        raise AssertionError(f"{what or 'the call'} was not refused")
+
 
 _ATOMS = (str, bytes, bytearray, int, float, complex, np.generic, np.ndarray)
 
@@ -168,3 +232,64 @@ class Secrets:
         """Fail if a text quotes the sentinel or the secret text."""
         for mark in ("987654", "9.87654", "9.88e+05", "9.877e+05", SECRET_TEXT):
             require(mark not in text, f"{where} quotes a private value")
+
+
+@dataclass
+class Said:
+    """Everything that came out beside the result."""
+
+    printed: str = ""
+    logged: str = ""
+    warned: str = ""
+
+    @property
+    def all(self) -> str:
+        return "\n".join([self.printed, self.logged, self.warned])
+
+
+class _Keeping(logging.Handler):
+    """Keeps all of every record."""
+
+    def __init__(self, records: list[str]) -> None:
+        super().__init__(level=1)
+        self._records = records
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._records.append(f"{record.getMessage()} {record.__dict__!r}")
+
+
+@contextmanager
+def everything_said() -> Iterator[Said]:
+    """Catch what is printed, logged (at any level) or warned."""
+    said, out = Said(), io.StringIO()
+    records: list[str] = []
+    handler = _Keeping(records)
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(handler)
+    root.setLevel(1)
+    try:
+        with (
+            warnings.catch_warnings(record=True) as caught,
+            redirect_stdout(out),
+            redirect_stderr(out),
+        ):
+            warnings.simplefilter("always")
+            yield said
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(level)
+        said.printed = out.getvalue()
+        said.logged = "\n".join(records)
+        said.warned = "\n".join(f"{w.category.__name__}: {w.message!r}" for w in caught)
+
+
+def told(error: BaseException | None) -> str:
+    """All text of an exception and of those behind it."""
+    text = ""
+    while error is not None:
+        notes = getattr(error, "__notes__", ())
+        text += f"{error}\n{error!r}\n{error.args!r}\n{notes!r}\n"
+        cause = getattr(error, "cause", None)  # concurrent.futures keeps its own
+        error = error.__cause__ or error.__context__ or (cause if cause is not error else None)
+    return text

@@ -1,4 +1,4 @@
-"""What a fit asks of the noise sources, written down and played again."""
+"""What a fit asks of the noise sources, written down and played again; ledgers that watch it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from unittest import mock
 
 import numpy as np
 
+from dpadapt import BudgetExceeded
 from dpadapt.privacy.core.mechanism import Noise
 from dpadapt.privacy.core.noise import NoiseSource
 from dpadapt.privacy.core.session import Session
@@ -228,3 +229,26 @@ def distance(mechanism: str, one: np.ndarray, two: np.ndarray) -> float:
     if mechanism == "add_laplace":
         return float(np.abs(difference).sum())
     return float(np.ptp(difference)) if difference.size else 0.0
+
+
+class Refusing:
+    """A ledger that has no budget left."""
+
+    def charge(self, events: Any, label: str) -> None:
+        raise BudgetExceeded(spent=1.0, asked=1.0, left=0.0, budget_epsilon=1.0, budget_delta=1e-6)
+
+
+class Watching:
+    """A ledger that writes down its charges, and how much noise had been drawn before."""
+
+    def __init__(self, tape: list[Draw]) -> None:
+        self.tape = tape
+        self.charges: list[Any] = []
+        self.draws_before: list[int] = []
+
+    def charge(self, events: Any, label: str) -> None:
+        self.charges.append(tuple(events))
+        self.draws_before.append(len(self.tape))
+
+    def __deepcopy__(self, memo: Any) -> Watching:
+        return self

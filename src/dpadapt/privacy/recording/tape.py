@@ -7,7 +7,7 @@ There is one place in the library at which a hidden value meets its noise: a mec
 the answers of a predictor, an agent's randomiser. A recording wraps those, and what leads to them
 (sessions, plans, passes over the rows), in :mod:`.places` and nowhere else. A recording
 can be played: then each mechanism gives what it gave before, whatever the rows are now
-(:mod:`dpadapt.audit.replay`).
+(:mod:`dpadapt.audit.replaying`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Recorded:
     label, mechanism : str
         What it is, and what noised it.
     norm : {"l2", "l1", "range", "draw", "rows"}
-        In which its sensitivity is meant (:mod:`dpadapt.audit.replay`).
+        In which its sensitivity is meant (:mod:`dpadapt.audit.replaying`).
     sensitivity, scale : float
         As stated in the request, and the scale of the noise.
     value : ndarray

@@ -6,32 +6,28 @@ refuses by its public rules is left out.
 One method is not replayed: objective perturbation. Its noise goes into what is minimised, and its
 proof speaks of the noise that would have led to the same minimum, not of a value that moves by a
 sensitivity.
+
+``dpadapt audit --library`` replays them from an installed package, so the list is part of it.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from functools import wraps
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from dpadapt import _lazy
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Agents, Private
 
-from ._combining import (
-    BUDGET,
-    STEPS,
-    fitting,
-    given_to_the_solver,
-    named,
-    nested,
-    one_at_a_time,
-    public_sample,
-)
-from .hostile import Combination, Sample, sample_of
+from .replaying import Combination, Sample, labels_of, sample_of
 
-LABELS = (-2.0, 2.0)  # that private labels are said to lie in
+_LABELS = (-2.0, 2.0)  # that private labels are said to lie in
 
 
 def combinations(*, names: Sequence[str] = ()) -> list[Combination]:
@@ -59,7 +55,7 @@ def _regressors() -> Iterator[Combination]:
         "mirror-descent": d.MirrorDescent,
         "single-stage": d.SingleStage,
     }
-    for options in one_at_a_time(
+    for options in _one_at_a_time(
         {"solver": ["moments", "frank-wolfe", "mirror-descent", "single-stage"]},
         {
             "objective": ["single-stage"],
@@ -68,17 +64,17 @@ def _regressors() -> Iterator[Combination]:
             "geometry": ["p-norm"],
             "noise_on": ["gradient"],
             "iterate": ["uniform", "select"],
-            "certificate": [d.PrivateLabels(LABELS, label_difference=1.0)],
+            "certificate": [d.PrivateLabels(_LABELS, label_difference=1.0)],
             "penalty": [0.1],
             "radius": [1.5],
             "max_remaining": [1.0],
             "noise": ["exact"],
         },
     ):
-        steps = {"steps": STEPS}
+        steps = {"steps": _STEPS}
         rest: Any = {"labelled": False, "solvers": solvers}
-        yield fitting(d.DiscrepancyRegressor, "regression", options, steps, **rest)
-    for options in one_at_a_time(
+        yield _fitting(d.DiscrepancyRegressor, "regression", options, steps, **rest)
+    for options in _one_at_a_time(
         {"solver": ["known-noise", "gradient", "profiled", "statistics"]},
         {
             "calibration": ["paper"],
@@ -89,24 +85,24 @@ def _regressors() -> Iterator[Combination]:
             "certificate": [True],
             "norm_bound": [0.5],
             "radius": [1.5],
-            "label_range": [LABELS],
+            "label_range": [_LABELS],
             "noise": ["exact"],
         },
     ):
-        fixed: Any = {} if options["solver"] in ("known-noise", "statistics") else {"steps": STEPS}
+        fixed: Any = {} if options["solver"] in ("known-noise", "statistics") else {"steps": _STEPS}
         if "certificate" in options:  # which needs what is stated of private labels
-            fixed = {**fixed, "label_range": LABELS}
-        made = given_to_the_solver(ReweightingRegressor)
-        yield fitting(made, "regression", options, fixed)
+            fixed = {**fixed, "label_range": _LABELS}
+        made = _given_to_the_solver(ReweightingRegressor)
+        yield _fitting(made, "regression", options, fixed)
     for residual in (False, True):
         for noise in ("seeded", "exact"):
             facts = {"residual": residual, "noise": noise}
-            yield fitting(b.AdaSSPRegressor, "regression", facts)
+            yield _fitting(b.AdaSSPRegressor, "regression", facts)
     for start in ("zero", "public"):
-        yield fitting(b.NoisyGradientRegressor, "regression", {"start": start}, {"steps": STEPS})
+        yield _fitting(b.NoisyGradientRegressor, "regression", {"start": start}, {"steps": _STEPS})
     for calibration in ("tight", "paper"):
         facts = {"calibration": calibration}
-        yield fitting(b.NoisySGDRegressor, "regression", facts, {"steps": STEPS})
+        yield _fitting(b.NoisySGDRegressor, "regression", facts, {"steps": _STEPS})
 
 
 def _classifiers() -> Iterator[Combination]:
@@ -114,7 +110,7 @@ def _classifiers() -> Iterator[Combination]:
     from dpadapt.reweighting import ReweightingClassifier
 
     for task in ("two classes", "three classes"):
-        for options in one_at_a_time(
+        for options in _one_at_a_time(
             {"solver": ["known-noise", "gradient", "profiled"]},
             {
                 "calibration": ["paper"],
@@ -126,13 +122,13 @@ def _classifiers() -> Iterator[Combination]:
                 "noise": ["exact"],
             },
         ):
-            fixed = {} if options["solver"] == "known-noise" else {"steps": STEPS}
-            made = given_to_the_solver(ReweightingClassifier)
-            yield fitting(made, task, options, fixed)
+            fixed = {} if options["solver"] == "known-noise" else {"steps": _STEPS}
+            made = _given_to_the_solver(ReweightingClassifier)
+            yield _fitting(made, task, options, fixed)
         for residual in (False, True):
-            yield fitting(b.AdaSSPClassifier, task, {"residual": residual})
+            yield _fitting(b.AdaSSPClassifier, task, {"residual": residual})
         for start in ("zero", "public"):
-            yield fitting(b.NoisyGradientClassifier, task, {"start": start}, {"steps": STEPS})
+            yield _fitting(b.NoisyGradientClassifier, task, {"start": start}, {"steps": _STEPS})
 
 
 def _kernels() -> Iterator[Combination]:
@@ -150,7 +146,7 @@ def _kernels() -> Iterator[Combination]:
     for release in ("gaussian-process", "tddl", "tdil"):
         for kernel in ("rbf", "linear", "polynomial", "laplacian", "cosine", "chi2"):
             facts = {"release": release, "kernel": kernel}
-            yield fitting(KernelRegressor, "regression", facts)
+            yield _fitting(KernelRegressor, "regression", facts)
     releases = (GaussianProcess(points=12), TDDL(points=12), TDIL(points=12))
     others: dict[str, Sequence[Any]] = {
         "release__calibration": ["laplace", "paper"],
@@ -159,18 +155,18 @@ def _kernels() -> Iterator[Combination]:
         "radius": [1.5],
         "noise": ["exact"],
     }
-    for options in one_at_a_time(
+    for options in _one_at_a_time(
         {"release": releases}, {**others, "loss": ["epsilon-insensitive"]}
     ):
-        yield fitting(nested(KernelRegressor), "regression", options)
-    for options in one_at_a_time({"release": releases}, {**others, "loss": ["hinge"]}):
-        yield fitting(nested(KernelClassifier), "two classes", options)
+        yield _fitting(_nested(KernelRegressor), "regression", options)
+    for options in _one_at_a_time({"release": releases}, {**others, "loss": ["hinge"]}):
+        yield _fitting(_nested(KernelClassifier), "two classes", options)
     small = {"release": releases[0]}
-    for options in one_at_a_time(
+    for options in _one_at_a_time(
         {"multiclass": ["softmax", "one-vs-rest"]},
         {"loss": ["hinge", "huberised-hinge"], "release": list(releases[1:])},
     ):
-        yield fitting(KernelClassifier, "three classes", options, small)
+        yield _fitting(KernelClassifier, "three classes", options, small)
     for kind, task in ((KernelRegressor, "regression"), (KernelClassifier, "three classes")):
         yield _asking(kind, task)
     for method in ("pinp", "sparse-vector"):
@@ -210,7 +206,7 @@ def _mixing() -> Iterator[Combination]:
         Theory,
     )
 
-    filtered = Steps(STEPS, individual_filter=3.0)
+    filtered = Steps(_STEPS, individual_filter=3.0)
     clips = [FixedClip(0.3), FixedClip(1.0)]
     # an option of another solver, and one that cannot be selected: refused
     other, span = {"clipping": [AdaptiveClip()]}, {"projection": ["gradients"]}
@@ -249,7 +245,7 @@ def _mixing() -> Iterator[Combination]:
             {"solver": "theory", "select": {"clip": [0.3, 1.0]}},
         ],
     }
-    fixed = {"steps": STEPS}
+    fixed = {"steps": _STEPS}
     for relation in ("replace-one", "add-remove"):
         for solver, each in ways.items():
             options: dict[str, Any]
@@ -262,10 +258,10 @@ def _mixing() -> Iterator[Combination]:
                 {"solver": solver, "noise": "exact"},
             ):
                 both = {**options, "relation": relation}
-                yield fitting(AdaMixClassifier, "three classes", both, fixed)
+                yield _fitting(AdaMixClassifier, "three classes", both, fixed)
         clip_first = AdaMix(projection=GradientProjection(clip_first=True))
         both = {"solver": clip_first, "relation": relation}
-        yield fitting(AdaMixClassifier, "three classes", both, fixed)
+        yield _fitting(AdaMixClassifier, "three classes", both, fixed)
         for options in (
             {},
             {"start": "public"},
@@ -278,7 +274,7 @@ def _mixing() -> Iterator[Combination]:
         ):
             both = {"relation": relation, **options}
             all_classes = {**fixed, "classes": [0, 1, 2]}
-            yield fitting(NoisyGDClassifier, "three classes", both, all_classes)
+            yield _fitting(NoisyGDClassifier, "three classes", both, all_classes)
 
 
 def _hybrid() -> Iterator[Combination]:
@@ -300,7 +296,7 @@ def _hybrid() -> Iterator[Combination]:
 
     for features in ("linear", "squares", "quadratic"):
         facts: dict[str, Any] = {"features": features, "agent_epsilon": 1.0}
-        yield fitting(HybridTilt, "two classes", facts)
+        yield _fitting(HybridTilt, "two classes", facts)
         yield _with_agents(HybridTilt, facts, changed="rows")
         yield _with_agents(HybridTilt, facts, changed="agents")
     inner = NoisyGDClassifier(**BUDGET, steps=3)
@@ -356,10 +352,10 @@ def _by_weights() -> Iterator[Combination]:
         for features in ("polynomial", Fourier(12), Nystroem(12)):
             kernel = "polynomial" if features == "polynomial" else "rbf"
             facts: dict[str, Any] = {"features": features, "kernel": kernel}
-            yield fitting(kind, task, {"release": GaussianProcess(), **facts})
+            yield _fitting(kind, task, {"release": GaussianProcess(), **facts})
         for release in (GaussianProcess(), TDIL()):
             facts = {"release": release, "features": "linear", "kernel": "linear"}
-            yield fitting(kind, task, facts)
+            yield _fitting(kind, task, facts)
 
 
 def _with_agents(
@@ -378,7 +374,7 @@ def _with_agents(
     shown = {
         key: value for key, value in options.items() if key in ("features", "learner", "classes")
     }
-    name = named(kind, {**shown, "changed": changed})
+    name = _named(kind, {**shown, "changed": changed})
     return Combination(name, fit, task if changed == "rows" else "agents")
 
 
@@ -386,8 +382,98 @@ def _auto() -> Iterator[Combination]:
     from dpadapt.auto import AutoClassifier, AutoRegressor
 
     for experts in (["linear"], ["linear", "trees"]):
-        yield fitting(AutoRegressor, "regression", {"experts": experts})
-        yield fitting(AutoClassifier, "two classes", {"experts": experts})
-    yield fitting(AutoRegressor, "regression", {"experts": ["fourier", "linear+trees"]})
-    yield fitting(AutoClassifier, "three classes", {"experts": ["linear", "trees"]})
-    yield fitting(AutoClassifier, "three classes", {"class_weight": "balanced"})  # few public rows
+        yield _fitting(AutoRegressor, "regression", {"experts": experts})
+        yield _fitting(AutoClassifier, "two classes", {"experts": experts})
+    yield _fitting(AutoRegressor, "regression", {"experts": ["fourier", "linear+trees"]})
+    yield _fitting(AutoClassifier, "three classes", {"experts": ["linear", "trees"]})
+    yield _fitting(AutoClassifier, "three classes", {"class_weight": "balanced"})  # few public rows
+
+
+BUDGET: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}
+_STEPS = 4
+_PUBLIC_ROWS = 60
+
+
+def public_sample(task: str) -> Sample:
+    """Made-up public rows and labels of a task."""
+    X = np.random.default_rng(5).normal(size=(_PUBLIC_ROWS, 3))
+    return X, labels_of(task, X)
+
+
+def _one_at_a_time(
+    main: Mapping[str, Sequence[Any]], others: Mapping[str, Sequence[Any]]
+) -> Iterator[dict[str, Any]]:
+    """Each value of the main option alone, and with each value of each other option."""
+    for name, values in main.items():
+        for value in values:
+            yield {name: value}
+            for other, choices in others.items():
+                for choice in choices:
+                    yield {name: value, other: choice}
+
+
+def _named(kind: type, options: Mapping[str, Any]) -> str:
+    return f"{kind.__name__}({', '.join(f'{k}={_short(v)}' for k, v in options.items())})"
+
+
+def _short(value: Any) -> str:
+    plain = (str, int, float, tuple, list, dict, bool, Strategy)
+    return repr(value) if isinstance(value, plain) else f"{type(value).__name__}()"
+
+
+def _fitting(
+    kind: Any,
+    task: str,
+    options: Mapping[str, Any],
+    fixed: Mapping[str, Any] | None = None,
+    *,
+    labelled: bool = True,
+    solvers: Mapping[str, type] | None = None,
+) -> Combination:
+    """An estimator on rows; options of its solver go into the object, if that one has them."""
+    X, y = public_sample(task)
+
+    def fit(sample: Sample) -> Any:
+        given = {**BUDGET, **(fixed or {}), **options}
+        model = kind(**(given if solvers is None else _with_solver(given, solvers)))
+        if model.noise == "exact":
+            model.random_state = None
+        rows, labels = sample
+        return model.fit(X, y, private=Private(rows, labels) if labelled else Private(rows))
+
+    relation = options.get("relation", "replace-one")
+    return Combination(_named(kind, options), fit, task, relation)
+
+
+def _with_solver(given: Mapping[str, Any], solvers: Mapping[str, type]) -> dict[str, Any]:
+    """Options of the solver as an object; those of other solvers are left out."""
+    chosen = solvers[given["solver"]]
+    own = {field.name for field in fields(chosen)}
+    foreign = {field.name for kind in solvers.values() for field in fields(kind)}
+    solver = chosen(**{name: value for name, value in given.items() if name in own})
+    rest = {name: value for name, value in given.items() if name not in foreign | {"solver"}}
+    return {**rest, "solver": solver}
+
+
+def _given_to_the_solver(kind: Any) -> Any:
+    """The estimator; options that are not its own go to its solver, which may refuse them."""
+    own = inspect.signature(kind).parameters
+
+    @wraps(kind, updated=())
+    def make(**given: Any) -> Any:
+        model = kind(**{name: value for name, value in given.items() if name in own})
+        others = {f"solver__{name}": value for name, value in given.items() if name not in own}
+        return model.set_params(**others)
+
+    return make
+
+
+def _nested(kind: Any) -> Any:
+    """Take options of an object inside too, such as ``release__calibration``, if it has them."""
+
+    @wraps(kind, updated=())
+    def make(**given: Any) -> Any:
+        own = {name: value for name, value in given.items() if "__" not in name}
+        return kind(**own).set_params(**{name: given[name] for name in given.keys() - own.keys()})
+
+    return make

@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt._types import FloatArray
+
 if TYPE_CHECKING:
     import pandas as pd
+
+__all__ = ["ClassErrors", "class_errors", "predict_classes"]
 
 THRESHOLDS = (0.3, 0.2, 0.1, 0.05, 0.02)
 """Probabilities from which on a class is predicted, in tables of what that would cost."""
@@ -30,12 +34,12 @@ _MOST_SHOWN = 4  # classes that are told of
 Ints = NDArray[np.int64]
 
 
-class Line(NamedTuple):
+class ThresholdLine(NamedTuple):
     """One way to choose classes, and what it does for one class.
 
     Examples
     --------
-    >>> Line("as it is", found=1, alarms=0, wrong=40).precision
+    >>> ThresholdLine("as it is", found=1, alarms=0, wrong=40).precision
     1.0
     """
 
@@ -76,7 +80,7 @@ class ClassErrors:
     >>> errors.hardly_predicted
     [np.str_('yes')]
     >>> errors.lines("yes")[-1]
-    Line(rule='--threshold yes=0.02', found=5, alarms=45, wrong=45)
+    ThresholdLine(rule='--threshold yes=0.02', found=5, alarms=45, wrong=45)
     """
 
     classes: Any
@@ -180,7 +184,7 @@ class ClassErrors:
             f"and {found:,} of the {count:,} are found."
         )
 
-    def lines(self, name: Any) -> list[Line]:
+    def lines(self, name: Any) -> list[ThresholdLine]:
         """What each way to choose classes finds of one class, and costs.
 
         Parameters
@@ -194,12 +198,12 @@ class ClassErrors:
         if (self.usual != self.balanced).any():
             rules.append(("--class-weight balanced", self.balanced))
         told = [
-            Line(rule, *_found(counted[:, place]), self.rows - int(counted[1].sum()))
+            ThresholdLine(rule, *_found(counted[:, place]), self.rows - int(counted[1].sum()))
             for rule, counted in rules
         ]
         for each, counted in zip(self.thresholds, self.by_threshold[:, place].T, strict=True):
             rule = f"--threshold {quote(f'{name}={each:g}')}"
-            told.append(Line(rule, *_found(counted[:2]), int(counted[2])))
+            told.append(ThresholdLine(rule, *_found(counted[:2]), int(counted[2])))
         return told
 
     def count(self, name: Any) -> int:
@@ -364,3 +368,149 @@ def told_of_rare_classes(errors: ClassErrors) -> Iterator[str]:
             "class_weight='balanced'. model.class_errors_.to_frame() has what either costs, on "
             f"{errors.where}."
         )
+
+
+def predict_classes(
+    model: Any,
+    X: Any,
+    *,
+    threshold: Mapping[Any, float] | None = None,
+    class_weight: Any = None,
+) -> Any:
+    """Predict classes with thresholds or weights of one's own, after a fit. Costs no privacy.
+
+    Only probabilities of the released model are used, so that it may be done as often as one likes.
+
+    Parameters
+    ----------
+    model : classifier
+        Fitted, with ``predict_proba``.
+    X : DataFrame or array-like of shape (n, d)
+    threshold : mapping of class to float, optional
+        A class that is named is predicted from this probability on, and not below: {"yes": 0.1}.
+        Where none is reached, the most likely of the other classes is predicted.
+    class_weight : {"balanced"} or dict, optional
+        The class of the largest weight times probability is predicted. "balanced" is one over the
+        share of public rows, which a model remembers that counted its classes (``class_errors_``).
+
+    Returns
+    -------
+    ndarray of shape (n,)
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.arange(40.0)[:, None], np.where(np.arange(40) > 30, "yes", "no")
+    >>> model = LogisticRegression().fit(X, y)
+    >>> [int((each == "yes").sum()) for each in (model.predict(X),
+    ...     predict_classes(model, X, threshold={"yes": 0.01}),
+    ...     predict_classes(model, X, class_weight={"yes": 20.0}))]
+    [9, 13, 12]
+    """
+    if not (hasattr(model, "predict_proba") and hasattr(model, "classes_")):
+        raise TypeError(
+            f"model: a {type(model).__name__} has no probabilities of classes, so that thresholds "
+            "and weights have nothing to go by. Give a classifier that has predict_proba."
+        )
+    if (threshold is None) == (class_weight is None):
+        raise ValueError("give either threshold, as in {'yes': 0.1}, or class_weight; not both.")
+    names = np.asarray(model.classes_)
+    if threshold is not None:
+        wanted = threshold_places(threshold, names)
+        return names[chosen_class(model.predict_proba(X), wanted)]
+    weights = weights_of_classes(class_weight, _codes(model, class_weight), names)
+    return names[np.argmax(model.predict_proba(X) * weights, axis=1)]
+
+
+def threshold_places(given: Mapping[Any, float], names: Any) -> dict[int, float]:
+    """Thresholds by the places of classes; refused where one is no class, or no probability.
+
+    Parameters
+    ----------
+    given : mapping of class to float
+    names : ndarray
+        The classes.
+
+    Examples
+    --------
+    >>> threshold_places({"yes": 0.1}, np.array(["no", "yes"]))
+    {1: 0.1}
+    """
+    known = names.tolist()
+    found: dict[int, float] = {}
+    for name, least in given.items():
+        if name not in known:
+            raise ValueError(f"threshold: {name!r} is none of the classes {known}.")
+        if not isinstance(least, (int, float)) or not 0 < least <= 1:
+            raise ValueError(
+                f"threshold: that of {name!r} must be a probability above 0 and at most 1; got "
+                f"{least!r}."
+            )
+        found[known.index(name)] = float(least)
+    if not found:
+        raise ValueError("threshold: name a class and a probability, as in {'yes': 0.1}.")
+    return found
+
+
+def _codes(model: Any, class_weight: Any) -> Any:
+    """Classes of public rows, as a model remembers them, where weights are made of their shares."""
+    if not isinstance(class_weight, str):
+        return ()
+    if class_weight != "balanced":
+        raise ValueError(
+            "class_weight must be 'balanced', or a dict as in {'yes': 5.0}; got "
+            f"{class_weight!r}."
+        )
+    errors = getattr(getattr(model, "estimator_", model), "class_errors_", None)
+    if errors is None:
+        raise ValueError(
+            "class_weight='balanced' needs the shares of the classes among public rows, which this "
+            "model does not remember. Give weights, as in {'yes': 5.0}, or a threshold."
+        )
+    return np.repeat(np.arange(len(errors.counts)), errors.counts)
+
+
+def weights_of_classes(given: Any, codes: Any, names: Any) -> FloatArray:
+    """One weight above 0 for each class.
+
+    A threshold on released scores reads no private row, so that weights cost nothing, whatever
+    they are. Weights inside the private descent would: a row of weight w moves a gradient w times
+    as far.
+
+    Parameters
+    ----------
+    given : {"balanced"}, dict or None
+        One over the share of public rows (half a row for a class without any); or a weight for
+        each class, 1 for a class that is not named.
+    codes : ndarray of int
+        Classes of public rows.
+    names : ndarray
+        The class labels.
+
+    Examples
+    --------
+    >>> weights_of_classes("balanced", np.array([0, 0, 0, 1]), np.array(["no", "yes"])).round(2)
+    array([0.67, 2.  ])
+    >>> weights_of_classes({"yes": 3}, np.array([0, 1]), np.array(["no", "yes"]))
+    array([1., 3.])
+    """
+    weights = np.ones(len(names))
+    if given is None:
+        return weights
+    if isinstance(given, str):  # "balanced"
+        counts = np.maximum(np.bincount(codes, minlength=len(names)), _HALF)
+        return np.asarray(len(codes) / (len(names) * counts))
+    known = names.tolist()
+    for name, weight in given.items():
+        if name not in known:
+            raise ValueError(f"class_weight: {name!r} is none of the classes {known}.")
+        try:
+            number = float(weight)
+        except (TypeError, ValueError):
+            number = np.nan
+        if not 0 < number < np.inf:
+            raise ValueError(
+                f"class_weight: the weight of {name!r} must be a number above 0; got {weight!r}."
+            )
+        weights[known.index(name)] = number
+    return weights

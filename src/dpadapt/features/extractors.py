@@ -1,20 +1,200 @@
-"""Features of images, or of anything else that a torch module takes."""
+"""Features of texts, from a sentence encoder, and of images or anything else that torch takes.
+
+They share their form, and the proof that they treat items one by one.
+"""
 
 from __future__ import annotations
 
 import importlib
 from copy import deepcopy
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
 from dpadapt.privacy.core.errors import LET_THROUGH
 
-from ._extractor import PROBED, Extractor, refuse_mixing
+PROBED = 8  # public items on which an extractor must prove that it treats items one by one
+_TOLERANCE = 1e-3  # of the largest feature: far above rounding, far below what a batch norm does
+
+
+@runtime_checkable
+class FeatureExtractor(Protocol):
+    """What turns items into rows of numbers: row-wise, and fitted on public data only.
+
+    Enough for ``private.map(extractor.extract, n_columns=extractor.n_features)``.
+    """
+
+    @property
+    def n_features(self) -> int:
+        """Numbers that an item becomes."""
+
+    def extract(self, items: Any) -> FloatArray:
+        """Features of shape (n, n_features); NaN for an item that has none."""
+
+
+class Extractor(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Extractors as scikit-learn transformers."""
+
+    def transform(self, X: Any) -> FloatArray:
+        """Features of items in the form of the public ones.
+
+        Parameters
+        ----------
+        X : items
+            As in :meth:`fit`; a data frame must have the same columns.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+        """
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and hasattr(X, "columns") and list(X.columns) != list(names):
+            raise ValueError("X must have the columns of the public items, in the same order.")
+        return self.extract(X)
+
+    def extract(self, items: Any) -> FloatArray:
+        raise NotImplementedError
+
+    @property
+    def n_features(self) -> int:
+        """Numbers that an item becomes."""
+        check_is_fitted(self)
+        return int(self._n_features_out)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_n_features_out")
+
+    def _remember(self, X: Any, n_features: int) -> None:
+        """Keep what the public items told: their columns, and the width of the features."""
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+        if np.ndim(X) == 2 and hasattr(X, "shape"):
+            self.n_features_in_ = int(X.shape[1])
+        if hasattr(X, "columns"):
+            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        self._n_features_out = n_features
+
+
+def refuse_mixing(name: str, together: FloatArray, apart: FloatArray) -> None:
+    """Refuse an extractor whose answer for an item depends on the other items of a call."""
+    finite = np.abs(together[np.isfinite(together)])
+    near = _TOLERANCE * float(finite.max(initial=0.0))
+    same = together.shape == apart.shape and np.allclose(
+        together, apart, rtol=0.0, atol=near, equal_nan=True
+    )
+    if not same:
+        raise ValueError(
+            f"{name} gives an item other features when it comes with other items, or is random; "
+            "private items need a map that treats every item on its own."
+        )
+
+
+class SentenceFeatures(Extractor):
+    """Features of texts from any sentence encoder.
+
+    Parameters
+    ----------
+    model : object with ``encode``
+        ``encode(list of str)`` returns an array with a row for each text, as the models of
+        sentence-transformers do. It must take any text, also an empty one.
+    batch_size : int, default=1
+        Public texts that are given to ``encode`` at once.
+
+    Notes
+    -----
+    Texts are one column: a list, an array, a Series, or a DataFrame of one column. A cell that is
+    no text has NaN for its features. Private texts are a table of one column, as in
+    ``Private(frame[["text"]])``; outside a pipeline they are read as texts by
+    ``private.read(Schema.given({"text": "text"}))``.
+
+    **Private texts are encoded one by one**, each by a copy of the encoder: one that pads texts to
+    the longest of a call, or that remembers, cannot carry anything from one person to another. A
+    copy of a large encoder takes some tens of milliseconds.
+
+    Examples
+    --------
+    >>> class Lengths:
+    ...     def encode(self, texts):
+    ...         return np.array([[len(text), text.count(" ")] for text in texts], dtype=float)
+    >>> extractor = SentenceFeatures(Lengths()).fit(["a public text", "another"])
+    >>> extractor.transform(["two words", None])
+    array([[ 9.,  1.],
+           [nan, nan]])
+    """
+
+    def __init__(self, model: Any, *, batch_size: int = 1) -> None:
+        self.model = model
+        self.batch_size = batch_size
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Try the model on a few public texts.
+
+        Parameters
+        ----------
+        X : texts
+            Public; at least one.
+        y : ignored
+        """
+        validate.count("batch_size", self.batch_size)
+        if not hasattr(self.model, "encode"):
+            raise TypeError(
+                f"model must have encode(texts); a {type(self.model).__name__} has not."
+            )
+        texts = [text for text in _texts(X) if isinstance(text, str)][:PROBED]
+        if not texts:
+            raise ValueError("X must hold at least one public text.")
+        probed = [*texts, ""]
+        together = self._encode(probed)
+        apart = np.concatenate([self._encode([text]) for text in probed])
+        refuse_mixing("model", together, apart)
+        self._remember(X, together.shape[1])
+        return self
+
+    def extract(self, items: Any) -> FloatArray:
+        """Features of texts, in the forms that :meth:`fit` takes; NaN for what is no text."""
+        check_is_fitted(self)
+        texts = _texts(items)
+        features = np.full((len(texts), self.n_features), np.nan)
+        for start in range(0, len(texts), self.batch_size):
+            batch = texts[start : start + self.batch_size]
+            read = [isinstance(text, str) for text in batch]
+            found = self._encode([text if isinstance(text, str) else "" for text in batch])
+            features[start : start + self.batch_size][read] = found[read]
+        return features
+
+    def _encode(self, texts: list[str]) -> FloatArray:
+        out = self.model.encode(texts)
+        found = np.asarray(out.cpu() if hasattr(out, "cpu") else out, dtype=np.float64)
+        if found.ndim != 2 or len(found) != len(texts):
+            raise TypeError(
+                f"model.encode must return a row of numbers for each text; got shape "
+                f"{found.shape} for {len(texts)} texts."
+            )
+        return found
+
+
+def _texts(X: Any) -> list[Any]:
+    """One column of texts as a list."""
+    if isinstance(X, (str, bytes)):
+        raise TypeError("X must be a list or a column of texts, not one text.")
+    if isinstance(X, (list, tuple)):
+        return list(X)
+    cells = X.to_numpy(dtype=object) if hasattr(X, "iloc") else np.asarray(X)
+    if cells.ndim == 2 and cells.shape[1] == 1:
+        cells = cells[:, 0]
+    if cells.ndim != 1:
+        raise ValueError(
+            f"X must be one column of texts; got shape {cells.shape}. For several columns, use one "
+            "SentenceFeatures for each in a ColumnTransformer."
+        )
+    return list(cells)
+
 
 _FILL = 16  # items: shorter batches take kernels that round differently
 

@@ -1,4 +1,4 @@
-r"""Before anything is spent: which difference an evaluation will be able to see; public facts only.
+"""Before anything is spent: which difference an evaluation will be able to see; public facts only.
 
 The limit of a measure is the half-width that the interval of the difference will have if the two
 models are alike, and a tenth more: noise and sample together, by the code that reads the releases.
@@ -25,9 +25,8 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
-from .answers import Asked, as_places
 from .class_queries import ByClass
-from .facts import Facts, OnPublic
+from .facts import ComparedModels, Facts, OnPublic, as_places
 from .intervals import Chance
 from .measures import MEASURES, Query, choose, possible, source_of, statistic
 from .queries import MeanLosses, Ranking
@@ -180,10 +179,10 @@ def foreseen(
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from dpadapt.evaluation.answers import asked
+    >>> from dpadapt.evaluation.facts import compared_models
     >>> model = LogisticRegression().fit([[0.0], [1.0]], ["no", "yes"])
     >>> budget = {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.95}
-    >>> found = foreseen(("accuracy",), Facts(asked(model, model)), 1000, **budget)
+    >>> found = foreseen(("accuracy",), Facts(compared_models(model, model)), 1000, **budget)
     >>> round(found["accuracy"].limit, 3)
     0.039
     """
@@ -219,7 +218,13 @@ def _noise(
 
 
 def few_or_more(
-    metrics: Any, asked: Asked, people: int, *, epsilon: float, delta: float, confidence: float
+    metrics: Any,
+    asked: ComparedModels,
+    people: int,
+    *,
+    epsilon: float,
+    delta: float,
+    confidence: float,
 ) -> tuple[str, ...]:
     """What is measured: what was asked for, else few; more where there are rows enough.
 
@@ -236,12 +241,12 @@ def few_or_more(
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from dpadapt.evaluation.answers import asked
+    >>> from dpadapt.evaluation.facts import compared_models
     >>> model, budget = LogisticRegression().fit([[0.0], [1.0]], ["no", "yes"]), (1.0, 1e-6, 0.95)
     >>> budget = {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.95}
-    >>> few_or_more(None, asked(model, model), 1000, **budget)
+    >>> few_or_more(None, compared_models(model, model), 1000, **budget)
     ('accuracy', 'balanced_accuracy', 'recall')
-    >>> few_or_more(None, asked(model, model), 10_000, **budget)[3:]
+    >>> few_or_more(None, compared_models(model, model), 10_000, **budget)[3:]
     ('log_loss', 'auc')
     """
     names = choose(metrics, asked)
@@ -271,9 +276,10 @@ def rehearsed(facts: Facts, X: Any, y: Any) -> Facts:
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
-    >>> from dpadapt.evaluation.answers import asked
+    >>> from dpadapt.evaluation.facts import compared_models
     >>> one, two = (LinearRegression().fit([[0.0], [1.0]], [0.0, end]) for end in (1.0, 1.1))
-    >>> facts = rehearsed(Facts(asked(one, two), (0.0, 2.0), 2.0), [[0.0], [1.0]], [0.0, 1.0])
+    >>> facts = Facts(compared_models(one, two), (0.0, 2.0), 2.0)
+    >>> facts = rehearsed(facts, [[0.0], [1.0]], [0.0, 1.0])
     >>> round(facts.public.means["mae"][2], 5)  # mean square of differences, over the largest
     0.00125
     """

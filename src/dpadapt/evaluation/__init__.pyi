@@ -1,0 +1,11 @@
+from ..privacy.units import hold_out as hold_out
+from .evaluation import Evaluation as Evaluation
+from .evaluation import Measured as Measured
+from .facts import OnPublic as OnPublic
+from .intervals import Interval as Interval
+from .limits import Limit as Limit
+from .limits import Outlook as Outlook
+from .preparation import outlook as outlook
+from .preparation import outlook_of as outlook_of
+from .preparation import public_facts as public_facts
+from .private_error import evaluate as evaluate
