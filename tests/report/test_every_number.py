@@ -61,15 +61,16 @@ def unknown(model, found, folder):
     sealed = json.loads((folder / "guarantee.json").read_text(encoding="utf-8"))
     own = {each: sealed[each] for each in sealed if each not in ("files", "digest")}
     template = re.sub(r"\{[{%].*?[%}]\}", "", _TEMPLATE.read_text(encoding="utf-8"))
-    words = " ".join([*model.explain_, odds_sentence(model.guarantee_)])
+    both = Guarantee((*model.guarantee_.events, *found.guarantee.events), 1e-6)
+    on_screen = [text for each in found.measures.values() for text in each.texts]
+    words = " ".join([*model.explain_, odds_sentence(both), *on_screen])
     text = " ".join([json.dumps(own), found.to_json(), found.sentence, words, template])
     known = numbers(text) | {float(model.n_features_in_), 1 / model.guarantee_.delta}
     known |= {float(each) for each in model.public_model_.weights}
     spent = [each.times for each in model.releases_]
     known |= {*spent, sum(spent), *(round(100 * each.share, 1) for each in model.releases_)}
-    both = Guarantee((*model.guarantee_.events, *found.guarantee.events), 1e-6)
     known |= {round(both.epsilon, 3)}  # fit and evaluation together
-    known |= {100 * float(detection_limit(model.guarantee_.events, [0.05])[0]), 2026.0, 11.0, 30.0}
+    known |= {round(100 * float(detection_limit(both.events, [0.05])[0]), 1), 2026.0, 11.0, 30.0}
     return {
         each
         for each in numbers(seen)

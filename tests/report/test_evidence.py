@@ -25,6 +25,8 @@ from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.files.guarantees import read_guarantee
 from dpadapt.report import ReportContext, write_report
 from dpadapt.report.evidence import check_evidence, together
+from dpadapt.report.figures import detection_limit
+from dpadapt.report.filing import measured_rows, odds_sentence
 
 BUDGET = ("--label", "wage", "--epsilon", "1", "--delta", "1e-6")
 SEED = ("--noise", "seeded", "--random-state", "1")
@@ -106,6 +108,27 @@ def test_the_report_says_what_fit_and_evaluations_cost_together(here, tmp_path):
     assert reported(tmp_path, model="other")["together"] == "", "nothing was measured"
     for end in ("html", "md"):
         assert alone["together"] in reported(tmp_path, end=end)
+
+
+def test_odds_count_evaluations_that_may_be_of_the_people_of_the_fit(here, tmp_path):
+    """All that was released is more than the fit where its people may be measured once more."""
+    fit = load_model("held").guarantee_
+    both = reported(tmp_path, "--evaluation", "own.json")
+    other = Guarantee.from_dict(both["evaluations"][1]["guarantee"])
+    assert reported(tmp_path)["for_people"] == odds_sentence(fit), "nobody is in both"
+    everything = Guarantee((*fit.events, *other.events), fit.delta)
+    assert both["for_people"] == odds_sentence(everything) != odds_sentence(fit)
+    found = 100 * float(detection_limit(everything.events, [0.05])[0])
+    page = reported(tmp_path, "--evaluation", "own.json", end="html")
+    assert f"in more than {found:.1f} % of cases" in page
+
+
+def test_an_interval_has_as_many_digits_as_its_width_tells():
+    given = {"value": -0.0004, "low": -0.06213, "high": 0.01376}
+    measure = {"title": "accuracy", "model": given, "difference": {**given, "value": 54321.0}}
+    rows = measured_rows({"measures": {"accuracy": measure}})
+    assert rows[0][1] == "0.000 (-0.062 to 0.014)", "two of the width, and no -0"
+    assert rows[0][3].startswith("54,321.000 (")
 
 
 def test_a_larger_evaluation_of_those_held_out_counts_as_it_is():
@@ -312,6 +335,7 @@ def test_columns_are_listed_by_name_with_what_became_of_them(here, tmp_path):
         assert "age, surname" in text
         assert "constant in public rows" in text
         assert "may name people" in text
+        assert "By its name" not in text, "there may be several"
         assert "more" not in json.dumps(filed["columns"]), "private names are counted"
     again = ("--force", "--keep", "surname")
     assert "name people?" not in run("fit", *files, *BUDGET, *QUICK, *SEED, *asked, *again)

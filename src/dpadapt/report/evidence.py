@@ -149,40 +149,68 @@ counts.'
     >>> together([], fit)
     ''
     """
-    known = [(each, read_guarantee(each["guarantee"])) for each in evaluations if _cost(each)]
+    known = _known(evaluations, held_out)
     if not known:
         return ""
-    held = [(each, cost) for each, cost in known if held_out and each.get("held_out") is True]
-    branches = (fit.events, tuple(event for _, cost in held for event in cost.events))
-    others = tuple(
-        event
-        for each, cost in known
-        if not (held_out and each.get("held_out") is True)
-        for event in cost.events
-    )
-    relations = {event.relation for events in (*branches, others) for event in events}
-    if len(relations) > 1:
+    cost = together_cost(evaluations, fit, held_out=held_out)
+    if cost is None:
         return "Fit and evaluation have guarantees of different kinds, which do not add up."
-    (relation,) = relations
-    first = branches[0] + branches[1]
-    if all(branches):
-        first = (ParallelEvent("fit, and held out", branches, relation=relation),)
-    cost = Guarantee((*first, *others), fit.delta or max(cost.delta for _, cost in known))
     told = [
         f"Fit and evaluation together cost epsilon = {cost.epsilon:.4g}, delta = {cost.delta:.3g}, "
-        f"{relation}."
+        f"{cost.relation}."
     ]
+    held = [each["people"] for each, _, apart in known if apart]
     if held:
-        most = max(each["people"] for each, _ in held)
         told.append(
-            f"{most:,} {people(relation)} were held out from the fit to be measured: nobody is in "
-            "both, and the larger of the two counts."
+            f"{max(held):,} {people(cost.relation)} were held out from the fit to be measured: "
+            "nobody is in both, and the larger of the two counts."
         )
-    if others:
+    if len(held) < len(known):
         told.append(
             "Whoever else was measured is added in full, since they may be the people of the fit."
         )
     return " ".join(told)
+
+
+def together_cost(
+    evaluations: Iterable[Mapping[str, Any]], fit: Guarantee, *, held_out: bool = False
+) -> Guarantee | None:
+    """Return the guarantee of fit and evaluations, or None where theirs do not add up.
+
+    Parameters are those of `together`.
+
+    Examples
+    --------
+    >>> together_cost([], Guarantee()).epsilon
+    0.0
+    """
+    known = _known(evaluations, held_out)
+    if not known:
+        return fit
+    held, others = (
+        tuple(event for _, cost, apart in known if apart is wanted for event in cost.events)
+        for wanted in (True, False)
+    )
+    branches = (fit.events, held)
+    relations = {event.relation for events in (*branches, others) for event in events}
+    if len(relations) > 1:
+        return None
+    (relation,) = relations
+    first = branches[0] + branches[1]
+    if all(branches):
+        first = (ParallelEvent("fit, and held out", branches, relation=relation),)
+    return Guarantee((*first, *others), fit.delta or max(cost.delta for _, cost, _ in known))
+
+
+def _known(
+    evaluations: Iterable[Mapping[str, Any]], held_out: bool
+) -> list[tuple[Mapping[str, Any], Guarantee, bool]]:
+    """Evaluations whose releases are on record, their cost, and whether people were held out."""
+    return [
+        (each, read_guarantee(each["guarantee"]), held_out and each.get("held_out") is True)
+        for each in evaluations
+        if _cost(each)
+    ]
 
 
 def _cost(evaluation: Mapping[str, Any]) -> Any:

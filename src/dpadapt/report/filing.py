@@ -17,7 +17,7 @@ from dpadapt.privacy.accounting.composition import compose_delta, pld_epsilon
 
 from . import wording
 from .card import QUESTIONS, Card
-from .evidence import audited, together
+from .evidence import audited, together, together_cost
 from .wording import list_releases
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
     --------
     >>> measured_rows({"measures": {"error": {"title": "error rate",
     ...                                       "model": {"value": 0.2, "low": 0.1, "high": 0.3}}}})
-    [('error rate', '0.2 (0.1 to 0.3)', '–', '–', '–')]
+    [('error rate', '0.20 (0.10 to 0.30)', '–', '–', '–')]
     """
     if not isinstance(evaluation, dict) or not isinstance(evaluation.get("measures"), dict):
         raise ValueError("evaluation: it has no measures; give what dpadapt evaluate wrote.")
@@ -209,7 +209,10 @@ def _interval(given: Any) -> str:
     if not given:
         return "–"
     value, low, high = (given[key] for key in ("value", "low", "high"))
-    return f"{value:.4g} ({low:.4g} to {high:.4g})"
+    wide = max(high - low or abs(value), 1e-12)
+    digits = min(6, max(0, 1 - math.floor(math.log10(wide))))  # as on a screen
+    value, low, high = (f"{each:z,.{digits}f}" for each in (value, low, high))
+    return f"{value} ({low} to {high})"
 
 
 def filing(model: Any, context: ReportContext) -> dict[str, Any]:
@@ -235,6 +238,7 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
     errors = getattr(estimator, "class_errors_", None)
     told, second = story(estimator, guarantee), pld_epsilon(guarantee.events, guarantee.delta)
     ledger, card = context.ledger, context.card or Card()
+    whole = together_cost(context.evaluations, guarantee, held_out=context.held_out) or guarantee
     return {
         "format": "dpadapt report 2",
         "title": context.title,
@@ -244,7 +248,7 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
         "guarantee": guarantee.to_dict(),
         "second_opinion_epsilon": second if math.isfinite(second) else None,
         "together": together(context.evaluations, guarantee, held_out=context.held_out),
-        "for_people": odds_sentence(guarantee),
+        "for_people": odds_sentence(whole),
         "unit": wording.unit(guarantee.relation) if guarantee.events else "none",
         "relation": wording.relation(guarantee.relation),
         "unprotected": list(unprotected(guarantee)),

@@ -26,7 +26,7 @@ from dpadapt.privacy.files.whole_files import whole_file
 
 from . import figures, wording
 from .card import Card
-from .evidence import audited, check_evidence
+from .evidence import audited, check_evidence, together_cost
 from .figures import Shown, show_coefficients
 from .filing import cautions, filing, filled, heading, measured_rows, story
 from .wording import BLANK, CLASSES, list_releases
@@ -182,6 +182,7 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
     ]
     bounds = _bounds(guarantee, told)  # those that only keep numbers finite tell a reader nothing
     events, second = guarantee.events, pld_epsilon(guarantee.events, guarantee.delta)
+    whole = together_cost(context.evaluations, guarantee, held_out=context.held_out) or guarantee
     return {
         "context": context,
         "guarantee": guarantee,
@@ -209,7 +210,7 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "far": any(origin == RADII["far"] for *_, origin in bounds),
         "strength": wording.strength(guarantee.epsilon) if events else "",
         "false_alarms": _FALSE_ALARMS,
-        "detections": float(figures.detection_limit(events, [_FALSE_ALARMS])[0]),
+        "detections": float(figures.detection_limit(whole.events, [_FALSE_ALARMS])[0]),
         "results": _results(context),
         "figures": _figures(estimator, guarantee, shown, context),
     }
