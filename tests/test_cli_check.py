@@ -155,6 +155,7 @@ def test_columns_and_number_labels(here):
     text = check("--epsilon", 50, label="income")
     assert "9 private labels are no numbers, such as 'much'" in text
     assert "private labels are outside the public range" in text
+    assert "Are labels in other units?" in text
     assert "promises next to nothing" in text
     table.drop(columns="y").to_csv("private.csv", index=False)
     assert "has no labels" in check()

@@ -18,7 +18,10 @@ def test_help_fits_eighty_columns_and_is_not_ragged(command):
     runner = CliRunner(env={"COLUMNS": "80", "TERMINAL_WIDTH": "80"})
     lines = runner.invoke(app, [*command.split(), "--help"]).output.splitlines()
     assert max(map(len, lines)) <= 80
-    above = [line.strip() for line in lines[: [line[:2] for line in lines].index("╭─")]]
+    heads = lines[: [line[:2] for line in lines].index("╭─")]
+    examples = [line for line in heads if line.strip().startswith("dpadapt ") and " --" in line]
+    assert all(line.startswith("   dpadapt") for line in examples), "below their heading"
+    above = [line.strip() for line in heads]
     for line, following in pairwise(above):
         example = line.endswith("\\") or line.startswith("dpadapt") or following.startswith("--")
         if line and following and not example:

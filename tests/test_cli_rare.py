@@ -10,7 +10,8 @@ import pytest
 
 from command import run
 from dpadapt import load_model
-from dpadapt.cli.evaluate import _IN_PYTHON
+from dpadapt.cli import screens
+from dpadapt.cli.evaluate import _IN_PYTHON, _table
 from dpadapt.cli.options import numbers_by_class
 from dpadapt.evaluation import private_error
 
@@ -145,3 +146,10 @@ def test_names_of_classes_may_have_signs_in_them():
 
 def test_a_caveat_of_an_evaluation_names_the_option():
     assert _IN_PYTHON in Path(private_error.__file__).read_text(encoding="utf-8")
+
+
+def test_a_title_wider_than_its_table_is_one_line(capsys):
+    title = "How many of each class (noise included)"
+    rows = [("class", "people"), ("no", "99 (64 to 133)")]
+    screens.console().print(_table(rows, title))
+    assert capsys.readouterr().out.splitlines()[0].strip() == title

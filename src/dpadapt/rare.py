@@ -178,10 +178,11 @@ class ClassErrors:
     def _sentence(self, place: int) -> str:
         count, (predicted, found) = int(self.counts[place]), self.usual[:, place]
         ever = "never" if predicted == 0 else "hardly ever"
+        rows, said, seen = ("is" if each == 1 else "are" for each in (count, predicted, found))
         return (
             f"Class {str(self.classes[place])!r} is {ever} predicted: {count:,} of {self.rows:,} "
-            f"public rows are of it ({count / self.rows:.1%}), {predicted:,} are predicted to be, "
-            f"and {found:,} of the {count:,} are found."
+            f"public rows {rows} of it ({count / self.rows:.1%}), {predicted:,} {said} predicted "
+            f"to be, and {found:,} of the {count:,} {seen} found."
         )
 
     def lines(self, name: Any) -> list[ThresholdLine]:

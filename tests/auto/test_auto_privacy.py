@@ -251,8 +251,11 @@ def test_a_model_that_keeps_the_public_one_says_so():
     alone = AutoRegressor(epsilon=1.0, delta=1e-6, experts=["linear"]).fit(X, X[:, 0])
     assert alone._story().result == "Kept the public model: no private row was used."
     assert "Kept the public model" in NoHarm(error=2.0, gain=0.01, noise=0.0).result
-    assert "about 4.7e+02 (less than 1%)." in str(NoHarm(error=470.0, gain=4.0, noise=0.0))
+    assert "about 470 (less than 1%)." in str(NoHarm(error=470.0, gain=4.0, noise=0.0))
     assert "take 25% off" in NoHarm(error=2.0, gain=0.5, noise=0.0).result
+    assert "would have left the error rate at 20.0%," in str(
+        ClassNoHarm(error=0.2, after=0.2001, kept=0.5)
+    )
     still = ClassNoHarm(error=0.2, after=0.2, kept=0.0).result
     assert "Kept the public model" in still
     assert "no gain that could be told from noise was seen" in still

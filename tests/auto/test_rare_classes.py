@@ -6,6 +6,7 @@ import html
 import json
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -225,3 +226,14 @@ def test_the_picture_says_what_was_kept_and_draws_no_line_through_words(fitted):
     assert right.patches[-1].get_width() == pytest.approx(fitted[0].no_harm_.kept)
     assert figure._suptitle.get_text().replace("\n", " ") == fitted[0]._result()
     assert not any(line.get_visible() for line in right.get_xgridlines() + right.get_ygridlines())
+
+
+def test_one_row_is_and_two_rows_are(fitted):
+    good = fitted[0].class_errors_
+    told = [
+        replace(good, counts=np.array([60, 1440]), usual=np.array([[k, 1500 - k], [k, 1440]]))
+        for k in (1, 2)
+    ]
+    one, two = (each.sentences()[0] for each in told)
+    assert "1 is predicted to be, and 1 of the 60 is found." in one
+    assert "2 are predicted to be, and 2 of the 60 are found." in two

@@ -482,3 +482,16 @@ def test_facts_of_other_models_are_not_used():
     known = public_facts(model, *people(300, 0))  # of one model alone
     facts = Facts(compared_models(model, base), public=known)
     assert facts.compared is None
+
+
+def test_nothing_is_shown_as_minus_zero():
+    near = Interval(-0.0012, -0.26, 0.17)
+    shown = Measured("recall", Interval(0.99, 0.78, 1.0), Interval(0.99, 0.82, 1.0), near, True)
+    assert shown.texts[2] == "0.00 (-0.26 to 0.17)"
+
+
+def test_the_note_on_a_difference_allows_for_chance():
+    (model, base), (X, y) = models(0), people(400, 1, 0)
+    given = {"baseline": base, "public": (X, y), **bounds(0), **LARGE}
+    found = evaluate(model, Private(X, y), **given)
+    assert any("public rows and chance there allow" in each for each in found.caveats)

@@ -108,10 +108,12 @@ as rehearsed on public rows.
         )
 
     def __str__(self) -> str:
-        return (
-            f"Had there been no shift, what was kept would have made the error rate "
-            f"{self.after:.1%} instead of {self.error:.1%}, as rehearsed on public rows."
-        )
+        before, after = f"{self.error:.1%}", f"{self.after:.1%}"
+        made = f"made the error rate {after} instead of {before}"
+        if after == before:
+            made = f"left the error rate at {before}"
+        kept = f"Had there been no shift, what was kept would have {made}"
+        return f"{kept}, as rehearsed on public rows."
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.story import plain
 
 _HARDLY = 0.01  # of the error: a smaller gain is none that anybody sees
 _PLACES = np.linspace(0.0, 1.0, 401)
@@ -62,11 +63,12 @@ is what the step would cost on average.
     def __str__(self) -> str:
         part = self.gain / self.error
         told = f"less than {_HARDLY:.0%}" if 0 < part < _HARDLY else f"{part:.0%}"
+        gain, error, noise = (plain(each, 2) for each in (self.gain, self.error, self.noise))
         return (
-            f"The move from the public model is expected to take {self.gain:.2g} off a mean square "
-            f"error of about {self.error:.2g} ({told}). The noise in what "
-            f"was kept has a mean square of {self.noise:.2g} ({self.noise / self.error:.1%}): had "
-            "there been no shift, that is what the step would cost on average."
+            f"The move from the public model is expected to take {gain} off a mean square error of "
+            f"about {error} ({told}). The noise in what was kept has a mean square of {noise} "
+            f"({self.noise / self.error:.1%}): had there been no shift, that is what the step "
+            "would cost on average."
         )
 
 

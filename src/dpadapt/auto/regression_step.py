@@ -31,6 +31,7 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.shrinkage import james_stein
+from dpadapt.learning.story import plain
 from dpadapt.privacy import Session
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.queries import CellShares
@@ -209,7 +210,9 @@ class _Step:
         self.first = (level, sd**2 + chance + missed**2 if inside else math.inf)
         self.before = float((self.clip / self.facts.mad * self.facts.rms) ** 2) + self.gain
         part = self.constant / level if level else 0.0
-        self.tell("mean", f"answers move by {self.constant:.3g}, {part:.0%} of the mean error seen")
+        self.tell(
+            "mean", f"answers move by {plain(self.constant, 3)}, {part:.0%} of the mean error seen"
+        )
 
     def turn_stack(self) -> None:
         """2. How far to go from the public weights of the experts to equal ones."""
@@ -269,7 +272,9 @@ class _Step:
         prior = (_LENGTH_SD * usual) ** 2
         length = usual + prior / (prior + sd**2) * (length - usual)
         self.length = min(max(length, 0.3 * usual), _LENGTH * usual)
-        self.tell("length", f"private rows look {self.length:.2g} times as far apart")
+        self.tell(
+            "length", f"private rows look {self.length:.2g} times as far apart as public ones"
+        )
 
     def descend(self) -> None:
         """4. The descent on all features."""
@@ -328,7 +333,9 @@ class _Step:
         level, noise = self._more_than_noise(*all_three)
         self._keep(level**2 - self.constant**2, noise - self.constant_noise)
         self.level = level - self.constant
-        self.tell("level", f"together with the mean before, answers move by {level:.3g} in all")
+        self.tell(
+            "level", f"together with the mean before, answers move by {plain(level, 3)} in all"
+        )
 
     def _reach(self, name: str) -> float:
         """Where errors are cut for their mean, in R: least of what is missed and noise together."""

@@ -52,18 +52,22 @@ def _open_closed_streams() -> None:
 def _help_text(text: str) -> str:
     r"""Join the lines of each paragraph; break examples before options, as a shell reads them.
 
-    A paragraph is an example if it begins with two blanks.
+    A paragraph is an example if it begins with two blanks. An empty paragraph after the first one
+    keeps them: typer takes away the blanks that all later lines but one begin with.
 
     Examples
     --------
     >>> print(_help_text("First\nline.\n\n  dpadapt " + "--option value " * 6))
     First line.
     <BLANKLINE>
+    <BLANKLINE>
+    <BLANKLINE>
       dpadapt --option value --option value --option value --option value \
           --option value --option value
     """
-    parts = cleandoc(text).split("\n\n")
-    return "\n\n".join(_example(each) if each.startswith("  ") else _joined(each) for each in parts)
+    first, *parts = cleandoc(text).split("\n\n")
+    later = (_example(each) if each.startswith("  ") else _joined(each) for each in parts)
+    return "\n\n".join([_joined(first), *([""] * bool(parts)), *later])
 
 
 def _joined(part: str) -> str:

@@ -347,7 +347,8 @@ def _table(rows: list[tuple[str, ...]], title: str) -> Table:
     from rich.text import Text
 
     head, *body = rows
-    table = Table(box=box.SIMPLE_HEAD, title=Text(title, style="bold"), title_justify="left")
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left")
+    table.title = Text(title, style="bold", no_wrap=True, overflow="ignore")  # wider than the cells
     words = max(len(line) for row in body for line in row[0].split("\n"))
     for i, name in enumerate(head):
         first = i == 0  # the only one that may be broken, between words: intervals are read whole

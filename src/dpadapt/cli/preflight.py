@@ -137,8 +137,8 @@ def _number_label(ours: Any, theirs: pd.Series) -> Iterator[Remark]:
     if outside:
         text = (
             f"{_are(outside, 'label')} outside the public range ({ours.min():g} to "
-            f"{ours.max():g}), and cut to it. Are they in other units? If not, public rows "
-            "with such labels would help."
+            f"{ours.max():g}), and cut to it. Are labels in other units? If not, public "
+            "rows with such labels would help."
         )
         yield Remark(outside > _SOME * len(theirs), "label", text)
 
@@ -355,4 +355,4 @@ def _plain(cell: str) -> str:
 def _some(names: Any) -> str:
     listed = [repr(str(each)) for each in names]
     more = len(listed) - _SHOWN
-    return ", ".join(listed[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(listed[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")

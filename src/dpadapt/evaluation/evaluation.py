@@ -303,5 +303,5 @@ def _digits(side: Interval) -> int:
 def _text(side: Interval | None, digits: int) -> str:
     if side is None:
         return ""
-    value, low, high = (f"{x:,.{digits}f}" for x in (side.value, side.low, side.high))
+    value, low, high = (f"{x:z,.{digits}f}" for x in (side.value, side.low, side.high))
     return f"{value} ({low} to {high})"

@@ -264,7 +264,8 @@ def _caveats(facts: Facts, names: tuple[str, ...], chance: Chance, units: bool) 
     if facts.compared is not None and facts.asked.models == 2:
         told.append(
             "the value of a difference is shown no larger than the two models are apart: twice as "
-            "far as on public rows, and farther only if private rows show it; intervals are not cut"
+            "far as on public rows and chance there allow, and farther only if private rows show "
+            "it; intervals are not cut"
         )
     return tuple(f"{each[0].upper()}{each[1:]}." for each in told)
 

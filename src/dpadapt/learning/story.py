@@ -183,6 +183,17 @@ def number(value: Any) -> str:
     return f"{int(value):,}" if whole else f"{float(value):.4g}"
 
 
+def plain(value: float, digits: int) -> str:
+    """A number rounded to so many significant digits, and never as 4.7e+02.
+
+    Examples
+    --------
+    >>> plain(470.3, 2), plain(-331234567.0, 2), plain(0.0213, 2)
+    ('470', '-330,000,000', '0.021')
+    """
+    return f"{float(f'{value:.{digits}g}'):,.15g}"
+
+
 def short(value: float) -> str:
     """Three to four significant digits.
 
