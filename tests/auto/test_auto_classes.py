@@ -12,11 +12,11 @@ from dpadapt.audit import replay
 from dpadapt.auto import classification_noise
 from dpadapt.auto.classification_noise import centred, slopes
 from dpadapt.auto.classification_prior import Found, chance_of_shift
-from dpadapt.auto.classification_queries import ErrorRate
-from dpadapt.auto.classification_step import _prepared
+from dpadapt.auto.classification_step import _prepared, _wrong
 from dpadapt.auto.descent import Looks, descend
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Cleaning
+from dpadapt.privacy.statistics import mean_number
 from dpadapt.rare import weights_of_classes
 from dpadapt.reweighting.plan import choose_course
 from dpadapt.testing.search import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
@@ -173,9 +173,12 @@ def test_a_class_without_public_rows_has_a_weight():
 
 
 def test_a_count_of_errors_takes_any_scores_and_labels():
-    query = ErrorRate(Cleaning(9.0, classes=3), first=1, classes=3)
-    wild = np.array([[0, np.nan, np.inf, 1.0], [0, -np.inf, -np.inf, np.nan], [9, 1, 2, 3]])
-    assert query.block(wild, np.array([1.0, -1.0, 0.0])) == 1.0
+    query = mean_number(Cleaning(9.0, classes=3), _wrong, 0.0, 1.0)
+    wild = np.array([[np.nan, np.inf, 1.0], [-np.inf, -np.inf, np.nan], [1, 2, 3], [1, 2, 3]])
+    labels = np.array([1.0, -1.0, 0.0, 2.0])
+    each = [float(query.block(wild[i : i + 1], labels[i : i + 1])[0]) for i in range(4)]
+    assert each[0] in (0.0, 1.0)
+    assert each[1:] == [0.0, 1.0, 0.0]
 
 
 @pytest.mark.slow

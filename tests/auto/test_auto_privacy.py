@@ -11,16 +11,14 @@ from sklearn.base import BaseEstimator
 from dpadapt import AutoClassifier, AutoRegressor, PrivacyError, Private
 from dpadapt.audit import combinations, replay, replay_combination
 from dpadapt.auto.classification_noise import ClassNoHarm
-from dpadapt.auto.classification_queries import ErrorRate
-from dpadapt.auto.classification_step import _slope
-from dpadapt.auto.queries import MeanNumber, MeanVector
+from dpadapt.auto.classification_step import _slope, _wrong
 from dpadapt.auto.regression_look_back import LookBack
 from dpadapt.auto.regression_outlook import NoHarm
 from dpadapt.auto.regression_step import _shares
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.recording.recording import recording
+from dpadapt.privacy.statistics import MeanVector, histogram, mean_number
 from dpadapt.report.wording import list_releases
-from dpadapt.reweighting.queries import CellShares
 from dpadapt.testing.search import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.tape import taped
 
@@ -36,14 +34,14 @@ BACK = LookBack(error=1.0, square=0.25, precision=100.0)
 TURN = np.array([0.5, -0.7, 0.2])
 SLOPE = _slope(np.array([[-1.0, 1.0]]), energy=1e-3)  # of rows with one feature and two scores
 QUERIES = {
-    "number": MeanNumber(CLEANING, lambda X, y: X[:, 0] - y, -3.0, 4.0),
-    "vector": MeanVector(CLEANING, whole, size=4, length=2.0),
-    "slope": MeanNumber(CLEANING, SLOPE, -1.0, 1.0),
-    "errors": ErrorRate(CLEANING, first=0, classes=3),
-    "cells": CellShares(CLEANING, lambda X, y: X[:, 0] - y, np.array([-1.0, 0.0, 1.0, 30.0])),
-    "move": MeanVector(CLEANING, lambda X, y: BACK.products(y, X[:, 0]), size=2, length=1.0),
+    "number": mean_number(CLEANING, lambda X, y: X[:, 0] - y, -3.0, 4.0),
+    "vector": MeanVector(CLEANING, whole, size=4, bound=2.0),
+    "slope": mean_number(CLEANING, SLOPE, -1.0, 1.0),
+    "errors": mean_number(CLEANING, _wrong, 0.0, 1.0),
+    "cells": histogram(CLEANING, lambda X, y: X[:, 0] - y, np.array([-1.0, 0.0, 1.0, 30.0])),
+    "move": MeanVector(CLEANING, lambda X, y: BACK.products(y, X[:, 0]), size=2, bound=1.0),
     "stack": MeanVector(
-        CLEANING, lambda X, y: BACK.products(y - X[:, 0], X @ TURN), size=2, length=1.0
+        CLEANING, lambda X, y: BACK.products(y - X[:, 0], X @ TURN), size=2, bound=1.0
     ),
 }
 

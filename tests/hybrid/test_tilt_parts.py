@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from dpadapt import Private
-from dpadapt.hybrid.queries import TiltedRows
+from dpadapt.hybrid.queries import tilted_rows
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.hybrid.tilt.algorithm import Columns, tilt_mechanisms
 from dpadapt.hybrid.tilt.descent import refine, tilted_descent
@@ -263,7 +263,7 @@ def test_the_curators_descent_learns(cap):
     X = rng.normal(size=(5000, 2))  # the weight of each is asked for by itself
     private = Private(X, (X[:, 0] > 0).astype(float)).encode([0, 1])
     columns = Columns("linear", (0, 1), np.zeros(2), np.ones(2))
-    rows = TiltedRows(blank(), lambda X, y: np.full(len(X), 1.0 / cap.weight))
+    rows = tilted_rows(blank(), lambda X, y: np.full(len(X), 1.0 / cap.weight))
     with private.open(epsilon=5.0, delta=1e-6, **SEEDED) as session:
         grants = session.plan(**tilt_mechanisms(session, columns, agents=False))
         rule = tilted_descent(session, grants.plain, rows, blank(), cap)

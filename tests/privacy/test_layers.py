@@ -338,7 +338,7 @@ def test_an_operation_of_torch_that_somebody_replaced_makes_all_networks_foreign
         assert not known_layers(module)
         found = bits(module, odd)
         assert found[8:] == bits(module, X)[8:]
-        way = "dpadapt.reweighting.queries.network_gradient.known_layers"
+        way = "dpadapt.reweighting.queries.known_layers"
         monkeypatch.setattr(way, lambda _: True)
         assert bits(module, odd)[8:] != bits(module, X)[8:]  # the test has power
         monkeypatch.undo()
@@ -478,7 +478,7 @@ def test_no_network_lets_a_row_touch_another(name):
 @pytest.mark.parametrize("name", [*MIXERS][:4])
 def test_the_test_above_has_power(name, monkeypatch):
     """In a block they mix rows."""
-    monkeypatch.setattr("dpadapt.reweighting.queries.network_gradient.known_layers", lambda _: True)
+    monkeypatch.setattr("dpadapt.reweighting.queries.known_layers", lambda _: True)
     module, odd = MIXERS[name](), X.copy()
     odd[7] = 1e6
     assert bits(module, odd)[8:] != bits(module, X)[8:]

@@ -13,7 +13,8 @@ import pytest
 
 from dpadapt.papers.reweighting.queries.profiled_gradients import LogisticGradient
 from dpadapt.privacy import Cleaning, Private
-from dpadapt.reweighting.queries import NetworkGradient, network_gradient
+from dpadapt.reweighting import queries
+from dpadapt.reweighting.queries import NetworkGradient
 from dpadapt.testing.independent_accountant import recompute_epsilon
 
 pytestmark = pytest.mark.slow
@@ -100,7 +101,7 @@ def test_gradient_is_that_of_a_loop_over_rows(kappa, monkeypatch):
     expected = _by_hand(module, X, y, 1.3, kappa)
     np.testing.assert_allclose(query.block(X, y), expected, rtol=1e-9, atol=1e-12)
     seven = 7 * query.parameters.size  # numbers: in seven rows' pieces
-    monkeypatch.setattr(network_gradient, "_CELLS", seven)
+    monkeypatch.setattr(queries, "_CELLS", seven)
     np.testing.assert_allclose(query.block(X, y), expected, rtol=1e-9, atol=1e-12)
     assert query.block(X[:0], y[:0]).tolist() == [0.0] * query.parameters.size
 

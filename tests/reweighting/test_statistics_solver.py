@@ -14,7 +14,7 @@ from dpadapt.papers.reweighting.profile import profile
 from dpadapt.papers.reweighting.queries.profiled_gradients import shrink_together
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
-from dpadapt.reweighting.queries import BoundedMoment
+from dpadapt.privacy.statistics import MeanOuter
 
 CLEANING = Cleaning(5.0, intercept=1.0, label_range=(-1.0, 1.0), unit_labels=True)
 HOSTILE = [1e6, -1e6, np.inf, -np.inf, np.nan, 1e308, 0.0]
@@ -50,7 +50,7 @@ def error(w, T, y):
 def test_one_row_never_moves_the_moment_by_more_than_stated(residuals):
     solver = MomentRegression(*public(d=2), residuals=residuals, row_bound=1.0, label_weight=0.8)
     rows, rng, worst = solver.prepared(CLEANING), np.random.default_rng(0), 0.0
-    query = BoundedMoment(rows, 4, math.hypot(1.0, 0.8))
+    query = MeanOuter(rows, 4, math.hypot(1.0, 0.8))
     for _ in range(3000):
         T, y = rng.normal(size=(4, 2)) * rng.choice([0.1, 1, 100]), rng.normal(size=4)
         other, labels = T.copy(), y.copy()
@@ -64,7 +64,7 @@ def test_one_row_never_moves_the_moment_by_more_than_stated(residuals):
 def test_the_bound_is_attained_and_a_smaller_one_would_fail():
     solver = MomentRegression(np.eye(2), np.zeros(2), residuals=False, row_bound=1.0)
     cleaning = Cleaning(1.0, label_range=(-1.0, 1.0), unit_labels=True)
-    query, rows = BoundedMoment(cleaning, 3, math.sqrt(2)), solver.prepared(cleaning)
+    query, rows = MeanOuter(cleaning, 3, math.sqrt(2)), solver.prepared(cleaning)
     T, y = np.zeros((5, 2)), np.zeros(5)
     other, labels = T.copy(), y.copy()
     T[0, 0] = other[0, 0] = 1.0

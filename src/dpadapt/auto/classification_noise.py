@@ -20,8 +20,9 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
+from dpadapt.privacy.statistics import clipped
 from dpadapt.reweighting.plan import Course
-from dpadapt.reweighting.queries.gradients import clipped, errors
+from dpadapt.reweighting.queries import errors
 
 _CHAINS, _SEED = 4, 5
 _HARDLY = 0.01  # of a move: less is none that anybody sees

@@ -27,17 +27,15 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Session
-from dpadapt.privacy.statistics import Prepared
+from dpadapt.privacy.statistics import Prepared, mean_number
 from dpadapt.reweighting.plan import Course, PublicProblem, choose_course
 
 from .classification_noise import ClassNoHarm, Rehearsal, centred, coordinates, slopes
 from .classification_prior import Found, chance_of_shift
-from .classification_queries import ErrorRate
 from .curves import Curves, Leaves, affordable, first_trees, worth
 from .descent import Looks, descend
 from .experts import Linear
 from .public_model import PublicModel
-from .queries import MeanNumber
 from .releases import Release, Step
 
 _ENERGY = 0.6  # share of the features' public variance on logits
@@ -237,7 +235,7 @@ def adapt_classes(facts: ClassFacts, session: Session) -> Step:
     if 2 / (looks.precision * math.sqrt(back)) > _BLIND:
         back = 0.0
     share = 1 - paid - back
-    (rate,), sd = looks.at(ErrorRate(_scored(facts), 0, facts.logits.shape[2]), paid)
+    (rate,), sd = looks.at(mean_number(_scored(facts), _wrong, 0.0, 1.0, "error rate"), paid)
     wrong = Found(float(rate), sd, facts.error)
     problem = facts.problem(start, looks.precision)
     chosen = choose_course(problem, session.n_rows, math.sqrt(share) / looks.purse.scale)
@@ -269,7 +267,7 @@ def adapt_classes(facts: ClassFacts, session: Session) -> Step:
     ]
     slope = None
     if back:
-        (fall,), sd = looks.at(MeanNumber(rows, _slope(move, energy), -1.0, 1.0, "slope"), back)
+        (fall,), sd = looks.at(mean_number(rows, _slope(move, energy), -1.0, 1.0, "slope"), back)
         slope = Found(float(fall), sd, chance.slope)
         said = (
             f"tried on private rows, the move fits their labels by {slope.value:.3f} on a scale "
@@ -334,6 +332,11 @@ def _scored(facts: ClassFacts) -> Prepared:
     return Prepared(cleaning, prepare, facts.logits.shape[2])
 
 
+def _wrong(X: FloatArray, y: FloatArray) -> FloatArray:
+    """Whether the highest score is another class's; a row of no class counts as right."""
+    return np.asarray((X.argmax(axis=1) != y) & (y >= 0), dtype=np.float64)
+
+
 def _prepared(facts: ClassFacts, start: Scores, geometry: Any, shape: tuple[int, int]) -> Prepared:
     """Private rows of the descent: features, scores of the public model, length."""
     model, (features, outputs) = facts.model, shape
@@ -343,8 +346,8 @@ def _prepared(facts: ClassFacts, start: Scores, geometry: Any, shape: tuple[int,
         rows = model.rows(X + center)
         logits = model.scores(rows)
         out = np.empty((len(X), features + outputs + 1), order="F")
-        out[:, :features], out[:, -1] = coordinates(geometry, start.features(rows, logits))
+        out[:, :features], _ = coordinates(geometry, start.features(rows, logits))
         out[:, features:-1] = model.stacked(logits)
         return out, y
 
-    return Prepared(cleaning, prepare, features + outputs + 1)
+    return Prepared(cleaning, prepare, features + outputs + 1, measured=features)

@@ -13,7 +13,7 @@ from dpadapt.learning.descent import descend as noisy_descent
 from dpadapt.privacy import Grant, RowMean, Session
 from dpadapt.privacy.mechanisms import GaussianPurse
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.queries import RowGradient
+from dpadapt.reweighting.queries import clipped_gradient
 
 STEP = "private step"
 """Label of the one charge that all looks and the descent are paid from."""
@@ -30,11 +30,11 @@ class Looks:
 
     Examples
     --------
-    >>> from dpadapt.auto.queries import MeanNumber
     >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy.statistics import mean_number
     >>> with Private([[1.0]] * 1000).open(epsilon=1.0, delta=1e-6) as session:
     ...     looks = Looks.open(session)
-    ...     query = MeanNumber(Cleaning(2.0), lambda X, y: X[:, 0], -2.0, 2.0)
+    ...     query = mean_number(Cleaning(2.0), lambda X, y: X[:, 0], -2.0, 2.0)
     ...     found, sd = looks.at(query, share=0.5)
     >>> bool(abs(found[0] - 1) < 5 * sd), round(looks.precision)
     (True, 237)
@@ -80,8 +80,7 @@ def descend(
     ----------
     looks : Looks
     rows : Prepared
-        As :class:`~dpadapt.reweighting.queries.RowGradient` takes them: its proof bounds what
-        one row adds to a gradient.
+        As :func:`~dpadapt.reweighting.queries.clipped_gradient` takes them.
     shape : (int, int)
         Features, and columns of coefficients: 1, or one for each class.
     clip : float
@@ -105,6 +104,6 @@ def descend(
     """
 
     def gradient(W: FloatArray) -> FloatArray:
-        return np.asarray(looks.at(RowGradient(rows, W, clip), share / steps)[0])
+        return np.asarray(looks.at(clipped_gradient(rows, W, clip), share / steps)[0])
 
     return noisy_descent(gradient, np.zeros(shape), horizon / steps, steps)

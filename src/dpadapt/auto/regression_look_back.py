@@ -7,7 +7,7 @@ are released together, as one vector of each row,
 
     (e f / b, f^2 / q), shrunk to length 1 at most,
 
-by :class:`~dpadapt.auto.queries.MeanVector`, whose proof bounds what one row adds whatever e and f
+by :class:`~dpadapt.privacy.statistics.MeanVector`, which bounds what one row adds whatever e and f
 are: two vectors of the unit ball are 2 apart at most, so the mean of n moves by 2 / n. A row that
 is shrunk is shrunk in both numbers, which is a weight of the row, so that their ratio stays right.
 """

@@ -33,13 +33,11 @@ from dpadapt._types import FloatArray
 from dpadapt.learning.shrinkage import james_stein
 from dpadapt.learning.story import plain
 from dpadapt.privacy import Session
-from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.queries import CellShares
+from dpadapt.privacy.statistics import MeanVector, Prepared, histogram, mean_number
 from dpadapt.reweighting.residual_size import SizeLook, look_share
 
 from .descent import Looks
 from .path_features import PathFeatures, Whitening, differences
-from .queries import MeanNumber, MeanVector
 from .regression_errors import CELLS
 from .regression_facts import LEVEL_CLIPS, OCTAVES, RegressionFacts
 from .regression_look_back import LookBack
@@ -181,7 +179,7 @@ class _Step:
         def errors(X: FloatArray, y: FloatArray) -> FloatArray:
             return self.residuals(X, y) / facts.mad
 
-        query = CellShares(self.rows, errors, CELLS, "errors")
+        query = histogram(self.rows, errors, CELLS, "errors")
         found, sd = self.looks.at(query, self.shares["errors"])
         seen = facts.shapes.seen(found, sd)
         self.clip = facts.mad * seen.times
@@ -200,7 +198,7 @@ class _Step:
         def errors(X: FloatArray, y: FloatArray) -> FloatArray:
             return self.residuals(X, y) - middle
 
-        query = MeanNumber(self.rows, errors, -bound, bound, "mean")
+        query = mean_number(self.rows, errors, -bound, bound, "mean")
         (found,), sd = self.looks.at(query, self.shares["mean"])
         level, chance = middle + found, SQUARE * self.clip**2 / self.looks.n_rows
         self.constant, self.constant_noise = self._more_than_noise(level, sd**2 + chance)
@@ -239,7 +237,7 @@ class _Step:
         def octaves(X: FloatArray, y: FloatArray) -> FloatArray:
             return facts.octaves(self.residuals(X, y))
 
-        query = MeanNumber(self.rows, octaves, *OCTAVES, "scale")
+        query = mean_number(self.rows, octaves, *OCTAVES, "scale")
         (found,), sd = self.looks.at(query, self.shares["scale"])
         trust, before = _OCTAVE_SD**2 / (_OCTAVE_SD**2 + sd**2), math.log2(self.clip / facts.mad)
         octave = before + trust * (found - facts.mean_octave - before)
@@ -267,7 +265,7 @@ class _Step:
         def lengths(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(np.linalg.norm(X[:, self.experts :] - self.centre, axis=1))
 
-        query_length = MeanNumber(self.rows, lengths, 0.0, _LENGTH * usual, "length")
+        query_length = mean_number(self.rows, lengths, 0.0, _LENGTH * usual, "length")
         (length,), sd = self.looks.at(query_length, self.shares["length"])
         prior = (_LENGTH_SD * usual) ** 2
         length = usual + prior / (prior + sd**2) * (length - usual)
@@ -327,7 +325,7 @@ class _Step:
         def errors(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray((y - part * walked.mended(X)) / np.maximum(X[:, -2], 1e-300) - known)
 
-        query = MeanNumber(self.path, errors, -bound, bound, "level")
+        query = mean_number(self.path, errors, -bound, bound, "level")
         (found,), sd = self.looks.at(query, self.shares["level"])
         all_three = pooled(self.first, self.second, (self.constant + known + found, sd**2))
         level, noise = self._more_than_noise(*all_three)

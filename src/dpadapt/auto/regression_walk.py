@@ -126,13 +126,12 @@ def walk_rows(cleaning: Cleaning, coordinates: Coordinates, width: int) -> Prepa
         out = np.empty((len(X), width + 3), order="F")
         out[:, :width], out[:, width] = places, math.sqrt(_BETA)
         out[:, : width + 1] /= math.sqrt(1 + _BETA)
-        lengths = np.linalg.norm(out[:, : width + 1], axis=1)
-        weight = shrink_factors(lengths, 1.0)
+        weight = shrink_factors(np.linalg.norm(out[:, : width + 1], axis=1), 1.0)
         out[:, : width + 1] *= weight[:, None]
-        out[:, -2], out[:, -1] = weight, np.minimum(lengths, 1.0)
+        out[:, -2] = weight
         return out, None if errors is None else weight * errors
 
-    return Prepared(cleaning, prepare, width + 3)
+    return Prepared(cleaning, prepare, width + 3, measured=width + 1)
 
 
 def walk(looks: Looks, rows: Prepared, ground: Ground, share: float, most: float) -> Walked:

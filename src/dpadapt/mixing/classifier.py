@@ -32,10 +32,11 @@ from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Guarantee, Private, RowSum, Session
 from dpadapt.privacy.accounting.events import Relation
 from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.statistics import MeanVector
 
 from .features import PublicSample, UnitRows
 from .noisy_gradients import gradient_mechanisms, open_gradients
-from .queries import Correct
+from .queries import correct_rows
 from .solver import Iterates, Origin, Run, Solver, Steps
 
 _SCORE_SHARE = 0.3  # mu of the score of a candidate over mu of all its steps
@@ -190,7 +191,7 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
 
         if candidates is None:
             return train(session.plan(**mechanisms), solver)
-        query = Correct(np.zeros(shape), cleaning)
+        query = correct_rows(np.zeros(shape), cleaning)
         return _best(session, query, mechanisms, train, candidates, problem.seed)
 
     def _schedule(self) -> Any:
@@ -260,7 +261,7 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
 
 def _best(
     session: Session,
-    query: Correct,
+    query: MeanVector,
     mechanisms: dict[str, Gaussian],
     train: Callable[[Any, Solver], dict[str, Any]],
     candidates: list[tuple[dict[str, Any], Solver]],
@@ -274,7 +275,7 @@ def _best(
     def run(grants: Any) -> tuple[float, dict[str, Any]]:
         chosen, solver = candidates[int(rng.integers(len(candidates)))]
         found = train(grants, solver)
-        hidden = session.hide(RowSum(replace(query, weights=found["weights"])), keep=True)
+        hidden = session.hide(RowSum(correct_rows(found["weights"], query.cleaning)), keep=True)
         correct = float(session.release(grants.score, hidden)[0])
         return -correct, {**found, "selected_": chosen}
 

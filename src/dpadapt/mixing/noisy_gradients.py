@@ -13,7 +13,7 @@ from dpadapt.learning.softmax import Array
 from dpadapt.privacy import Grant, RowMap, RowMean, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
-from .queries import ClippedGradients, RowCount
+from .queries import ClippedGradients, row_count
 
 _COUNT_SHARE = 0.1  # mu of a noisy count over mu of all steps: half a percent more noise
 NAME = "clipped gradients"
@@ -111,7 +111,7 @@ def gradient_mechanisms(
         kind = partial(named(_FILTER), releases=steps)
     asked = {"steps": kind(*facts, **whole)}
     if sample_size is None and session.relation == "add-remove":
-        count = RowSum(RowCount(cleaning))
+        count = RowSum(row_count(cleaning))
         size = session.sensitivity(count)
         asked["rows"] = Gaussian(count.label, size, weight=_COUNT_SHARE, **whole)
     return asked
@@ -147,5 +147,5 @@ def open_gradients(
         return gradients, float(sample_size)
     if session.relation == "replace-one":
         return gradients, float(max(1, session.n_rows))
-    counted = session.release(grants.rows, session.hide(RowSum(RowCount(cleaning)), keep=True))
+    counted = session.release(grants.rows, session.hide(RowSum(row_count(cleaning)), keep=True))
     return gradients, max(1.0, float(counted[0]))

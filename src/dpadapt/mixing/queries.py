@@ -8,15 +8,15 @@ multiplies it by the public :math:`\tau` again. And two counts of rows.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
 
 from dpadapt.learning.softmax import Array, Rows, lengths, numerators
 from dpadapt.privacy import RowMap, RowMean
+from dpadapt.privacy.statistics import MeanVector, mean_number
 
 PIECE = 128  # float32 rows that are multiplied at once
 _HUGE = 1e30  # no score of a row of norm 1 overflows in float32
@@ -125,78 +125,39 @@ class ClippedGradients(GradientSum):
         return np.asarray(scales)
 
 
-class _Count(RowMean):
-    """Number of rows that satisfy something of their own; rows of no class (-1) never do.
-
-    A row counts 1 or 0, whatever the others are. So a row more or less changes the number by 1 at
-    most, and a replaced row too, from 1 to 0: the mean by 1 / n, attained. Sums of ones are exact.
-    """
-
-    magnitude: float = 1.0
-
-    @abstractmethod
-    def counted(self, X: Array, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """Whether each row counts."""
-
-    def shape(self, n_columns: int) -> tuple[int, ...]:
-        """One number."""
-        return (1,)
-
-    def block(self, X: Array, y: Array | None) -> Array:
-        """Number of rows of one block that count."""
-        return np.array([float(np.count_nonzero(self.counted(X, known_codes(y))))])
-
-    def sensitivity(self, n_rows: int) -> float:
-        """Sensitivity of the mean under replace-one; see the proof in the class."""
-        return 1 / n_rows
-
-
-@dataclass(frozen=True, eq=False)
-class RowCount(_Count):
-    """Number of private rows that have a class.
-
-    *Sensitivity 1* under both relations: a row counts once or not at all, attained by a row of a
-    class beside one of none.
+def row_count(cleaning: RowMap) -> MeanVector:
+    """Number of private rows that have a class: a row counts once or not at all.
 
     Examples
     --------
     >>> from dpadapt.privacy import Cleaning
-    >>> query = RowCount(Cleaning(radius=1.0, classes=2))
+    >>> query = row_count(Cleaning(radius=1.0, classes=2))
     >>> query.block(np.zeros((3, 2)), np.array([0.0, 1.0, -1.0]))
     array([2.])
     """
-
-    cleaning: RowMap
-    label: str = "number of rows"
-
-    def counted(self, X: Array, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """Rows of a class."""
-        return np.asarray(codes >= 0)
+    return mean_number(cleaning, _has_class, 0.0, 1.0, "number of rows")
 
 
-@dataclass(frozen=True, eq=False)
-class Correct(_Count):
+def _has_class(X: Array, y: Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(y >= 0)
+
+
+def correct_rows(weights: Array, cleaning: RowMap) -> MeanVector:
     """Number of private rows that released weights classify correctly.
-
-    *Sensitivity 1* under both relations: a row counts once or not at all, attained by a row and
-    the same row with another label.
 
     Examples
     --------
     >>> from dpadapt.privacy import Cleaning
-    >>> query = Correct(np.eye(2), Cleaning(radius=1.0, classes=2))
+    >>> query = correct_rows(np.eye(2), Cleaning(radius=1.0, classes=2))
     >>> query.block(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0.0, 0.0]))
     array([1.])
     """
+    return mean_number(cleaning, partial(_right, weights), 0.0, 1.0, "correct rows")
 
-    weights: Array
-    cleaning: RowMap
-    label: str = "correct rows"
 
-    def counted(self, X: Array, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-        """Rows whose largest score is that of their class."""
-        scores = X[:, : len(self.weights)] @ self.weights
-        return np.asarray(scores.argmax(axis=1) == codes)
+def _right(weights: Array, X: Array, y: Array) -> npt.NDArray[np.bool_]:
+    scores = X[:, : len(weights)] @ weights
+    return np.asarray(scores.argmax(axis=1) == y)
 
 
 def _add_product(total: Array, Q: Rows, X: Rows) -> None:

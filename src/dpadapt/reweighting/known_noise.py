@@ -49,7 +49,7 @@ from .problem import (
     descent_units,
     wide_labels,
 )
-from .queries import Level, RowGradient
+from .queries import clipped_gradient, level
 from .residual_size import SizeLook
 
 _CERTIFICATE_ALPHA = 0.5
@@ -133,7 +133,7 @@ class KnownNoiseDescent:
         return choose(self.problem, n_rows, gaussian_mu(epsilon, delta))
 
     def prepared(self, cleaning: Cleaning, chosen: Course, size: float = 1.0) -> Prepared:
-        """Private rows in the coordinates of the descent; see :class:`~.queries.RowGradient`.
+        """Private rows in the coordinates of the descent; see :func:`~.queries.clipped_gradient`.
 
         Residuals are in units of ``size``.
         """
@@ -147,13 +147,12 @@ class KnownNoiseDescent:
             weight = shrink_factors(lengths, chosen.reach)
             out = np.empty((len(X), features + scores + 1), order="F")
             np.multiply(Z, weight[:, None], out=out[:, :features])
-            out[:, -1] = np.minimum(lengths, chosen.reach)
             if y is None or outputs > 1:
                 out[:, features:-1] = offsets[:, :scores]
                 return out, y
             return out, weight * ((y - offsets[:, 0]) / size)
 
-        return Prepared(cleaning, prepare, features + scores + 1)
+        return Prepared(cleaning, prepare, features + scores + 1, measured=features)
 
     def fit(self, session: Session, cleaning: Cleaning) -> DescentResult:
         """Spend a whole session.
@@ -217,7 +216,7 @@ class KnownNoiseDescent:
         Z, targets = rows(T, labels.astype(np.float64))
 
         def gradient(W: FloatArray) -> FloatArray:
-            return RowGradient(rows, W, math.inf).block(Z, targets) / max(1, len(T))
+            return clipped_gradient(rows, W, math.inf).block(Z, targets) / max(1, len(T))
 
         W = chosen.descend(gradient)
         return DescentResult(self.model + chosen.geometry.coefficients(W), 1.0, chosen)
@@ -254,7 +253,7 @@ class DescentRun:
 
     def gradient(self, session: Session, W: FloatArray) -> Hidden:
         """Hide the clipped gradient at W."""
-        return session.hide(RowGradient(self.rows, W, self.course.clip), keep=True)
+        return session.hide(clipped_gradient(self.rows, W, self.course.clip), keep=True)
 
     def level(self, session: Session, coefficients: FloatArray) -> Hidden:
         """Hide the clipped mean residual of a model."""
@@ -266,7 +265,7 @@ class DescentRun:
                 return X, None if y is None else y / size
 
             rows = Prepared(self.cleaning, sized, width)
-        return session.hide(Level(rows, coefficients[:, 0] / self.size, self.course.level_clip))
+        return session.hide(level(rows, coefficients[:, 0] / self.size, self.course.level_clip))
 
     def release(self, session: Session, grants: Any) -> DescentResult:
         """Descend; trades the grants of ``mechanisms``."""

@@ -28,10 +28,9 @@ import numpy.typing as npt
 from dpadapt.learning.descent import Geometry
 from dpadapt.learning.shrinkage import james_stein
 from dpadapt.privacy import Cleaning, shrink_factors
-from dpadapt.privacy.statistics import Prepared
+from dpadapt.privacy.statistics import MeanOuter, Prepared
 
 from .plan import PublicProblem
-from .queries import BoundedMoment
 
 Array = npt.NDArray[np.float64]
 
@@ -120,7 +119,7 @@ def choose_moments(problem: PublicProblem, n_rows: int, mu: float) -> MomentCour
     return MomentCourse(geometry, *chosen, float(table[row, column]))
 
 
-def moment_query(chosen: MomentCourse, model: Array, cleaning: Cleaning) -> BoundedMoment:
+def moment_query(chosen: MomentCourse, model: Array, cleaning: Cleaning) -> MeanOuter:
     """The moment of (z / R, e / E) over private rows, of length sqrt(2) at most.
 
     Examples
@@ -142,7 +141,7 @@ def moment_query(chosen: MomentCourse, model: Array, cleaning: Cleaning) -> Boun
         residual = factors * (y - (X @ model)[:, 0])
         return rows, np.clip(residual / chosen.clip, -1.0, 1.0)
 
-    return BoundedMoment(Prepared(cleaning, prepare, width), width + 1, math.sqrt(2))
+    return MeanOuter(Prepared(cleaning, prepare, width), width + 1, math.sqrt(2))
 
 
 def solve_shift(

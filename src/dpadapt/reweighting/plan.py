@@ -36,8 +36,9 @@ from dpadapt.learning.descent import Geometry, Map, descend, response
 from dpadapt.learning.shrinkage import james_stein
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
+from dpadapt.privacy.statistics import clipped
 
-from .queries.gradients import clipped, errors
+from .queries import errors
 from .residual_size import ordinary, residuals_tell
 
 POWERS = (0.0, 0.5, 1.0)  # of the whitening

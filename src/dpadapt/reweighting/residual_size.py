@@ -21,8 +21,7 @@ from dpadapt.privacy import Grant, Mechanism, RowMap, Session
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.core.hidden import Part
 from dpadapt.privacy.mechanisms import Gaussian
-
-from .queries import CellShares
+from dpadapt.privacy.statistics import Histogram, histogram
 
 Array = npt.NDArray[np.float64]
 
@@ -100,9 +99,8 @@ def look_share(precision: float) -> float:
 class SizeLook:
     """A look at the size of private residuals, in units of public ones.
 
-    Privacy: a histogram, which one row moves by sqrt(2)/n
-    (:class:`~dpadapt.reweighting.queries.CellShares`), with Gaussian noise that is planned and
-    charged together with all else. What follows divides residuals by the released size before
+    Privacy: a :class:`~dpadapt.privacy.statistics.Histogram` with Gaussian noise that is planned
+    and charged together with all else. What follows divides residuals by the released size before
     they are clipped, so no sensitivity depends on it.
 
     Parameters
@@ -137,14 +135,14 @@ class SizeLook:
         return float(np.quantile(np.abs(self.public), _QUANTILE))
 
     @property
-    def query(self) -> CellShares:
+    def query(self) -> Histogram:
         """The histogram."""
         unit = self.unit
 
         def octaves(X: Array, y: Array) -> Array:
             return np.asarray(np.log2(np.maximum(np.abs(self.function(X, y)) / unit, 1e-9)))
 
-        return CellShares(self.rows, octaves, _OCTAVES, "size of residuals")
+        return histogram(self.rows, octaves, _OCTAVES, "size of residuals")
 
     def mechanisms(
         self, session: Session, others: Mapping[str, Any] | None = None, part: Part = "all"

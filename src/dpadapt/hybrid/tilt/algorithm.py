@@ -18,7 +18,7 @@ from dpadapt.privacy import Grant, Session
 from dpadapt.privacy.local.poll import Poll
 from dpadapt.privacy.mechanisms import Gaussian
 
-from ..queries import Agreements, TiltedRows, TiltedSlope
+from ..queries import Agreements, tilted_rows, tilted_slope
 from ..rules import LinearRule, feature_count, raw_features
 from .descent import refine, slope_noise, tilted_descent
 from .laws import CLEAR, DRAWS, locate, moved, weigh_all
@@ -98,7 +98,7 @@ def tilt_mechanisms(session: Session, columns: Columns, *, agents: bool) -> dict
     """
     width, rule = session.n_columns, columns.blank
     planned = marginal_mechanisms(session, MARGINALS)
-    slope = TiltedSlope(TiltedRows(rule, weigh_all), rule.coefficients)
+    slope = tilted_slope(tilted_rows(rule, weigh_all), rule.coefficients)
 
     def slopes(share: float, count: int) -> Gaussian:
         return with_share(session, slope, share, rule.width, count)
@@ -134,7 +134,7 @@ def curator_alone(session: Session, grants: Any, columns: Columns) -> LinearRule
     """
     source = release_marginals(session, grants, columns.origin, columns.unit)
     plain = columns.scaled(source.law)
-    return tilted_descent(session, grants.plain, TiltedRows(plain, weigh_all), plain, _FLAT)
+    return tilted_descent(session, grants.plain, tilted_rows(plain, weigh_all), plain, _FLAT)
 
 
 def hybrid_tilt(
@@ -178,14 +178,14 @@ def hybrid_tilt(
     target = columns.scaled(found.target)
     # a scale that is mostly noise teaches nothing: then both runs are one, in the agents' scale
     plain = columns.scaled(source.law) if source.clear else target
-    plain_rows = TiltedRows(plain, weigh_all)
+    plain_rows = tilted_rows(plain, weigh_all)
     plain = tilted_descent(session, grants.plain, plain_rows, plain, _FLAT)
 
     noise = slope_noise(grants.tilted, session.n_rows, target.width)
     tilt = found.tilt(noise)
-    tilted_rows = TiltedRows(target, tilt.weight)
+    weighted = tilted_rows(target, tilt.weight)
     begin = target if source.clear else plain
-    tilted = tilted_descent(session, grants.tilted, tilted_rows, begin, tilt.cap)
+    tilted = tilted_descent(session, grants.tilted, weighted, begin, tilt.cap)
 
     trials = Trials(poll, shares)
     name = "source scale" if source.clear else "target scale, first run"
@@ -197,7 +197,7 @@ def hybrid_tilt(
         last = start.rule
     else:  # good, or bad because of noise: more of the same
         ours = start is one
-        rows, cap, share = (plain_rows, _FLAT, PLAIN) if ours else (tilted_rows, tilt.cap, TILTED)
+        rows, cap, share = (plain_rows, _FLAT, PLAIN) if ours else (weighted, tilt.cap, TILTED)
         more = tilted_descent(session, grants.last, rows, start.rule, cap, ROUNDS * STEPS)
         last = _mean(start.rule, more, share / (share + LAST))
 
@@ -269,7 +269,7 @@ def _reweighed(
             right = [rate * (rule.predict_sign(X) == y) for rate, rule in past]
             return np.asarray(np.exp(-np.sum(right, axis=0)))
 
-        rule = tilted_descent(session, grant, TiltedRows(target, weight), target, _FLAT)
+        rule = tilted_descent(session, grant, tilted_rows(target, weight), target, _FLAT)
         rules.append(rule)
         tested.append(trials.round(rule))
     return tested

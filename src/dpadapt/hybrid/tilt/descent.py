@@ -12,8 +12,9 @@ from dpadapt.learning.descent import descend, within
 from dpadapt.privacy import Grant, RowSum, Session
 from dpadapt.privacy.local.poll import Poll
 from dpadapt.privacy.local.randomisers import BinaryResponse
+from dpadapt.privacy.statistics import Prepared
 
-from ..queries import TiltedRows, TiltedSlope
+from ..queries import tilted_slope
 from ..questions import Slope
 from ..rules import LinearRule
 from .plan import STEPS
@@ -40,7 +41,7 @@ def slope_noise(grant: Grant, n_rows: int, width: int) -> float:
 def tilted_descent(
     session: Session,
     grant: Grant,
-    rows: TiltedRows,
+    rows: Prepared,
     start: LinearRule,
     cap: Cap,
     steps: int = STEPS,
@@ -55,7 +56,8 @@ def tilted_descent(
     session : Session
     grant : Grant
         For ``steps`` gradients at least.
-    rows : TiltedRows
+    rows : Prepared
+        By :func:`~dpadapt.hybrid.queries.tilted_rows`.
     start : LinearRule
     cap : Cap
     steps : int, default=25
@@ -63,13 +65,14 @@ def tilted_descent(
     Examples
     --------
     >>> from dpadapt import Private
+    >>> from dpadapt.hybrid.queries import tilted_rows
     >>> from dpadapt.hybrid.tilt.plan import with_share
     >>> X = np.random.default_rng(0).normal(size=(20_000, 1))
     >>> start = LinearRule("linear", [0.0], [1.0], [0.0, 0.0], (0, 1))
-    >>> rows = TiltedRows(start, lambda X, y: np.ones(len(X)))
+    >>> rows = tilted_rows(start, lambda X, y: np.ones(len(X)))
     >>> private = Private(X, X[:, 0] > 0).encode([0, 1])
     >>> with private.open(epsilon=1.0, delta=1e-6) as session:
-    ...     planned = with_share(session, TiltedSlope(rows, np.zeros(2)), 1.0, 2, count=STEPS)
+    ...     planned = with_share(session, tilted_slope(rows, np.zeros(2)), 1.0, 2, count=STEPS)
     ...     grants = session.plan(slopes=planned)
     ...     rule = tilted_descent(session, grants.slopes, rows, start, Cap.none(0.0))
     >>> bool((rule.predict(X) == (X[:, 0] > 0)).mean() > 0.95)
@@ -78,8 +81,8 @@ def tilted_descent(
     size = _STEP * start.clip**2 * cap.weight / (cap.kept * max(1, session.n_rows))
 
     def slope(v: FloatArray) -> FloatArray:
-        hidden = session.hide(RowSum(TiltedSlope(rows, v)), keep=True)
-        return np.asarray(session.release(grant, hidden))
+        hidden = session.hide(RowSum(tilted_slope(rows, v)), keep=True)
+        return np.ravel(session.release(grant, hidden))
 
     ball = within(_RADIUS * start.clip)
     return start.with_coefficients(descend(slope, start.coefficients, size, steps, project=ball))

@@ -14,7 +14,7 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy import Grant, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
-from ..queries import Agreements, Histograms, Proportions
+from ..queries import Agreements, histograms, proportions
 from ..signed_rows import SignedRows
 from .cells import Cells, uneven_columns
 from .plan import with_share
@@ -75,8 +75,8 @@ def marginal_mechanisms(session: Session, share: float) -> dict[str, Gaussian]:
     """
     width = session.n_columns
     rows = SignedRows(width)
-    first = Histograms(rows, np.zeros((width, len(_GRID))))
-    second = Proportions(rows, np.zeros((2, width)))
+    first = histograms(rows, np.zeros((width, len(_GRID))))
+    second = proportions(rows, np.zeros((2, width)))
     return {
         "histograms": with_share(session, first, share / 2, width * _CELLS),
         "shares": with_share(session, second, share / 2, 2 * width),
@@ -113,8 +113,8 @@ def release_marginals(
     """
     rows, n = SignedRows(len(unit)), max(1, session.n_rows)
     grid = origin[:, None] + unit[:, None] * _GRID
-    histograms = session.hide(RowSum(Histograms(rows, grid)), keep=True)
-    counts = session.release(grants.histograms, histograms)
+    hidden = session.hide(RowSum(histograms(rows, grid)), keep=True)
+    counts = session.release(grants.histograms, hidden).reshape(len(unit), _CELLS)
     middle, half, normal = _nearest_normal(counts / n)
     noise = grants.histograms.scale / n
     uneven = uneven_columns(counts / n, normal, _GRID, half, noise)
@@ -122,9 +122,9 @@ def release_marginals(
     middle, half = origin + unit * middle, unit * half
 
     thresholds = np.array([middle - half, middle + half])
-    hidden = session.hide(RowSum(Proportions(rows, thresholds)), keep=True)
+    hidden = session.hide(RowSum(proportions(rows, thresholds)), keep=True)
     shares = np.clip(session.release(grants.shares, hidden) / n, 0.02, 0.98)
-    lower, upper = ndtri(shares)
+    lower, upper = ndtri(shares.reshape(thresholds.shape))
     spread = 2 * half / np.maximum(upper - lower, 0.2)
     noise = grants.shares.scale / n
     return Marginals(middle + half - upper * spread, spread, 3 * noise, noise, cells)

@@ -11,7 +11,7 @@ but its label is bounded by the public residuals instead of 1, and so the part o
 label causes shrinks in proportion; and coefficients are then shifts from the public model.
 
 With z = (x, b e / Y), |x| <= 1, |e| <= Y, a row of the statistic has :math:`|z|^2 \le 1 + b^2`
-(:class:`~dpadapt.reweighting.queries.BoundedMoment`). The noise in x e is
+(:class:`~dpadapt.privacy.statistics.MeanOuter`). The noise in x e is
 proportional to :math:`(1 + b^2)/b`, least at b = 1.
 """
 
@@ -29,8 +29,7 @@ from dpadapt import _validate as validate
 from dpadapt.privacy import Cleaning, Grant, Hidden, Mechanism, Session
 from dpadapt.privacy.core.hidden import Part
 from dpadapt.privacy.mechanisms import SymmetricGaussian
-from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.queries import BoundedMoment
+from dpadapt.privacy.statistics import MeanOuter, Prepared
 from dpadapt.reweighting.residual_size import SizeLook
 
 from .labelled_discrepancy import ball_maximum, labelled_discrepancy, labelled_moment
@@ -172,7 +171,7 @@ class MomentRegression:
     def hide(self, session: Session, cleaning: Cleaning, part: Part = "all") -> Hidden:
         """The moment, hidden; release it by a ``SymmetricGaussian``."""
         bound = math.hypot(1.0, self.label_weight)
-        query = BoundedMoment(self.prepared(cleaning), self.X.shape[1] + 1, bound)
+        query = MeanOuter(self.prepared(cleaning), self.X.shape[1] + 1, bound)
         return session.hide(query, part)
 
     def look(self, cleaning: Cleaning) -> SizeLook | None:

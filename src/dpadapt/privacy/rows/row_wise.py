@@ -148,7 +148,7 @@ def _inside(part: Any) -> list[Any]:
     if isinstance(part, MethodType):
         owner, name = part.__self__, part.__func__.__name__
         kind: Any = type(owner)
-        known = _ours(kind) or _listed(kind) is not None
+        known = ours(kind) or _listed(kind) is not None
         own = known and getattr(getattr(owner, name, None), "__func__", None) is part.__func__
         return [owner] if own else [owner, part.__func__]
     if isinstance(part, partial):
@@ -202,14 +202,14 @@ def _known(part: Any) -> bool:
     if kind is FunctionType:
         return _own_function(part)
     if isinstance(part, type):
-        return _ours(part) or part in _CELLS or _of_numpy(part)
+        return ours(part) or part in _CELLS or _of_numpy(part)
     if kind is np.ufunc:  # of single cells, and not one that somebody made of a function
         return part.signature is None and _of_numpy(part)
     if kind in _ARRAYS or isinstance(part, np.dtype) or _of_numpy(kind):
         return True
     if _defined_in(kind, _HOLDERS):
         return not callable(part)
-    if _ours(kind):
+    if ours(kind):
         return not _has_method_of_its_own(part) and not _has_odd_array(part)
     parts = _listed(kind)
     if parts is None or _has_method_of_its_own(part) or not _as_shipped(kind):
@@ -294,8 +294,14 @@ def _defined_in(kind: type, packages: tuple[str, ...]) -> bool:
 
 
 @cache
-def _ours(kind: type) -> bool:
-    """Whether a file of this library defines a class: under its own name, not one that says so."""
+def ours(kind: type) -> bool:
+    """Whether a file of this library defines a class: under its own name, not one that says so.
+
+    Examples
+    --------
+    >>> ours(type("Cleaning", (), {})), ours(int)
+    (False, False)
+    """
     module = sys.modules.get(kind.__module__)
     return _named(kind) is kind and str(getattr(module, "__file__", None)).startswith(_HOME)
 

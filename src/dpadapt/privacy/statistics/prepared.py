@@ -16,6 +16,8 @@ from ..rows.foreign import apply
 from ..rows.row_wise import row_wise
 from ..rows.tables import Table
 
+LEAST_LENGTH = 1e-150
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -31,6 +33,9 @@ class Prepared:
     function : callable
         From cleaned (X, y) to the prepared rows, an array with ``width`` columns, and labels.
     width : int
+    measured : int, default=0
+        If positive, the last column is the length of so many first ones, taken here, whatever the
+        function puts there.
 
     Examples
     --------
@@ -43,6 +48,14 @@ class Prepared:
     cleaning: Cleaning
     function: Callable[[FloatArray, FloatArray | None], tuple[FloatArray, FloatArray | None]]
     width: int
+    measured: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.measured < max(1, self.width):
+            raise ValueError(
+                f"measured must be at least 0 and below width, the last column being the length; "
+                f"got {self.measured!r}."
+            )
 
     @property
     def radius(self) -> float:
@@ -61,6 +74,8 @@ class Prepared:
         for each in results if failed.any() else ():
             if each is not None:
                 each[failed] = 0.0
+        if self.measured:
+            results[0][:, -1] = lengths_of(results[0][:, : self.measured])
         return results[0], results[1]
 
     def _finish(
@@ -77,3 +92,16 @@ class Prepared:
         if labels is None:
             return out, None
         return out, np.nan_to_num(labels, nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def lengths_of(rows: FloatArray) -> FloatArray:
+    """Length of every finite row, and 1e-150 for one that is shorter: its squares underflow.
+
+    Examples
+    --------
+    >>> lengths_of(np.array([[3.0, 4.0], [0.0, 1e-200], [1e200, 0.0]]))
+    array([5.e+000, 1.e-150,     inf])
+    """
+    with np.errstate(all="ignore"):
+        lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.asarray(np.maximum(lengths, LEAST_LENGTH, out=lengths))

@@ -1,4 +1,10 @@
-r"""Per-example gradients of a torch module, clipped: what a network takes from private rows."""
+r"""What the descents ask of private rows.
+
+Functions of single rows, whose answers the core bounds and sums
+(:mod:`dpadapt.privacy.statistics.forms`): nothing is claimed here of them. A network gives one long
+vector for each row, a few rows at a time: that one statistic has a claim and a proof of its own.
+What the paper's own algorithms ask is in :mod:`dpadapt.papers.reweighting.queries`.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +13,74 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import PrivacyError, RowMap, RowMean, shrink_factors
 from dpadapt.privacy.rows.foreign import Alone, apply
 from dpadapt.privacy.rows.layers import known_layers
 from dpadapt.privacy.rows.total import by_rows, taken
+from dpadapt.privacy.statistics import MeanProduct, MeanVector, Prepared, mean_number
 
-from ..torch_module import as_rows, load_torch, shaped, trainable, with_parameters
+from .torch_module import as_rows, load_torch, shaped, trainable, with_parameters
 
-Array = npt.NDArray[np.float64]
 _CELLS = 1 << 22  # numbers in the gradients that are held at once
+
+
+def errors(scores: FloatArray, offsets: FloatArray | None, targets: FloatArray) -> FloatArray:
+    """Derivative of the loss in the scores, in their place: regression where there is no offset."""
+    found = scores if offsets is None else softmax(offsets + scores)
+    return np.subtract(found, targets, out=found)
+
+
+def clipped_gradient(rows: Prepared, coefficients: FloatArray, clip: float) -> MeanProduct:
+    r"""Mean of the rows' clipped gradients at W.
+
+    A prepared row holds the features :math:`\bar z`, shrunk to the reach of the course, the scores
+    of the public model (classification), and :math:`|\bar z|`, which the core measures. Its
+    gradient is :math:`\bar z e^T`, with :math:`e = \bar z W - y` or
+    :math:`e = softmax(offset + \bar z W) - onehot(y)`. A row of no class contributes 0.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning
+    >>> rows = Prepared(Cleaning(1.0), lambda X, y: (np.hstack([X, X]), y), 2, measured=1)
+    >>> query = clipped_gradient(rows, np.zeros((1, 1)), clip=0.5)
+    >>> query.block(np.array([[1.0, 1.0], [0.1, 0.1]]), np.array([-9.0, 1.0])).round(6)
+    array([[0.4]])
+    >>> query.sensitivity(10)
+    0.1
+    """
+    features, outputs = coefficients.shape
+    return MeanProduct(rows, partial(_errors_at, coefficients), features, outputs, clip)
+
+
+def _errors_at(coefficients: FloatArray, X: FloatArray, y: FloatArray) -> FloatArray:
+    features, outputs = coefficients.shape
+    scores = X[:, :features] @ coefficients
+    if outputs == 1:
+        return errors(scores, None, y[:, None])
+    targets = (y[:, None] == np.arange(outputs)).astype(np.float64)
+    found = errors(scores, X[:, features:-1], targets)
+    found[y < 0] = 0.0
+    return found
+
+
+def level(rows: RowMap, coefficients: FloatArray, clip: float) -> MeanVector:
+    """Mean residual of a model, each clipped to [-clip, clip].
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning
+    >>> query = level(Cleaning(1.0, intercept=1.0), np.array([0.0, 1.0]), clip=2.0)
+    >>> query.block(np.array([[0.5, 1.0], [0.5, 1.0]]), np.array([9.0, 2.0]))
+    array([3.])
+    """
+    return mean_number(rows, partial(_left, coefficients), -clip, clip, "level")
+
+
+def _left(coefficients: FloatArray, X: FloatArray, y: FloatArray) -> FloatArray:
+    return np.asarray(y - X @ coefficients)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +128,7 @@ class NetworkGradient(RowMean):
     reads_labels: ClassVar[bool] = True
     cleaning: RowMap
     module: Any
-    parameters: Array
+    parameters: FloatArray
     clip: float
     kappa: float | None = None
     label: str = "clipped network gradient"
@@ -83,7 +146,7 @@ class NetworkGradient(RowMean):
         """That of the parameters."""
         return self.parameters.shape
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of the clipped gradients of one block, a few rows at a time."""
         if y is None:
             raise PrivacyError("the private sample must have labels: Private(X, y).")
@@ -101,7 +164,7 @@ class NetworkGradient(RowMean):
             total += np.where(fine, factor, 0.0) @ np.where(fine[:, None], gradients, 0.0)
         return total
 
-    def each(self, X: Array, y: Array) -> tuple[Array, Array]:
+    def each(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Gradient (unclipped) and loss of every row; of class 0 where a row has no class.
 
         A network of known layers is given all rows at once, any other one row a call, each with
@@ -117,7 +180,7 @@ class NetworkGradient(RowMean):
             return np.zeros((len(X), self.parameters.size)), np.zeros(len(X))
         return np.where(failed[:, None], 0.0, results[0]), np.where(failed, 0.0, results[1])
 
-    def _together(self, X: Array, y: Array) -> tuple[Array, Array]:
+    def _together(self, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
         torch = load_torch()
         frame: Any = Alone(self.module).fresh()
         frame.eval()
@@ -132,7 +195,7 @@ class NetworkGradient(RowMean):
         columns = [gradients[name].reshape(len(X), -1) for name in parameters]
         return torch.cat(columns, dim=1).double().numpy(), losses.double().numpy()
 
-    def _finish(self, found: Any, rows: int) -> tuple[Array, Array]:
+    def _finish(self, found: Any, rows: int) -> tuple[FloatArray, FloatArray]:
         """Of one row (or copies of it), as plain arrays, whatever a network makes of it."""
         gradient, loss = (np.asarray(each, dtype=np.float64) for each in found)
         if rows > 2 or gradient.shape != (1, self.parameters.size) or loss.shape != (1,):
@@ -144,7 +207,7 @@ class NetworkGradient(RowMean):
         return 2 * self.clip / n_rows
 
 
-def _alone(frame: Any, X: Array, y: Array) -> tuple[Array, Array]:
+def _alone(frame: Any, X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Gradient and loss of one row (or of the first of its copies), by a network of anybody's."""
     torch = load_torch()
     weights = list(trainable(frame).values())
@@ -157,5 +220,5 @@ def _alone(frame: Any, X: Array, y: Array) -> tuple[Array, Array]:
     return flat.double().numpy(), losses[:1].detach().double().numpy()
 
 
-def _codes(y: Array) -> Any:
+def _codes(y: FloatArray) -> Any:
     return load_torch().from_numpy(np.maximum(y, 0).astype(np.int64))
