@@ -9,12 +9,11 @@ from sklearn.linear_model import LogisticRegression
 
 from dpadapt import AdaMixClassifier, AutoClassifier, PrivacyError, Private
 from dpadapt.audit import replay
-from dpadapt.auto import classification_noise
-from dpadapt.auto.classification_noise import centred, slopes
-from dpadapt.auto.classification_prior import Found, chance_of_shift
+from dpadapt.auto import classification_inference
+from dpadapt.auto.classification_inference import Found, centred, chance_of_shift, slopes
 from dpadapt.auto.classification_queries import ErrorRate
 from dpadapt.auto.classification_step import _prepared
-from dpadapt.auto.descent import Looks, descend
+from dpadapt.auto.releases import Looks, descend
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Cleaning
 from dpadapt.rare import weights_of_classes
@@ -187,7 +186,7 @@ def test_the_rehearsal_is_what_a_step_does_without_a_shift(classes, monkeypatch)
     own (rehearsed slopes of .01 to .10), and the four chains of a fit scatter by a half. Experts of
     a fold have seen fewer rows than those of the model, so there is a little more to mend.
     """
-    monkeypatch.setattr(classification_noise, "_CHAINS", 20)
+    monkeypatch.setattr(classification_inference, "_CHAINS", 20)
     rehearsed, real, lengths = [], [], []
     for table in range(4):
         X, y = rows(1500, 100 * table, classes, noise=0.5)

@@ -10,13 +10,12 @@ from sklearn.base import BaseEstimator
 
 from dpadapt import AutoClassifier, AutoRegressor, PrivacyError, Private
 from dpadapt.audit import combinations, replay, replay_combination
-from dpadapt.auto.classification_noise import ClassNoHarm
+from dpadapt.auto.classification_inference import ClassNoHarm
 from dpadapt.auto.classification_queries import ErrorRate
 from dpadapt.auto.classification_step import _slope
 from dpadapt.auto.queries import MeanNumber, MeanVector
-from dpadapt.auto.regression_look_back import LookBack
-from dpadapt.auto.regression_outlook import NoHarm
-from dpadapt.auto.regression_step import _shares
+from dpadapt.auto.regression_inference import LookBack
+from dpadapt.auto.regression_step import NoHarm, _shares
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.recording.recording import recording
 from dpadapt.report.wording import list_releases

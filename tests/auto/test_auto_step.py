@@ -10,12 +10,18 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from dpadapt import AutoRegressor, Private
+from dpadapt.auto.auto_regressor import Outlook
 from dpadapt.auto.queries import shrunk
-from dpadapt.auto.regression_errors import CELLS, ErrorShapes
-from dpadapt.auto.regression_look_back import LookBack
-from dpadapt.auto.regression_outlook import NoHarm, Outlook
-from dpadapt.auto.regression_prior import SHIFTS, SPIKE, kept
-from dpadapt.auto.regression_walk import walk_rows
+from dpadapt.auto.regression_inference import (
+    CELLS,
+    SHIFTS,
+    SPIKE,
+    ErrorShapes,
+    LookBack,
+    kept,
+    walk_rows,
+)
+from dpadapt.auto.regression_step import NoHarm
 from dpadapt.privacy import Cleaning
 
 RNG = np.random.default_rng(0)

@@ -11,9 +11,9 @@ to expect without a shift is known from public rows that its experts had not see
 *The look back*: how fast the log-loss of private rows falls along the move, for 0.5 to 10 % of the
 budget. Noise makes a move longer, but no row's loss falls along noise.
 
-*What is kept*: the step is rehearsed on public rows (:mod:`.classification_noise`), which shows how
-long and how steep a move is that chance and noise make. The posterior chance of a shift, from both
-looks and the length of the move, is the part of it that is kept (:mod:`.classification_prior`).
+*What is kept*: the step is rehearsed on public rows, which shows how long and how steep a move is
+that chance and noise make. The posterior chance of a shift, from both looks and the length of the
+move, is the part of it that is kept (:mod:`.classification_inference`).
 """
 
 from __future__ import annotations
@@ -30,15 +30,21 @@ from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.plan import Course, PublicProblem, choose_course
 
-from .classification_noise import ClassNoHarm, Rehearsal, centred, coordinates, slopes
-from .classification_prior import Found, chance_of_shift
+from .classification_inference import (
+    ClassNoHarm,
+    Found,
+    Rehearsal,
+    centred,
+    chance_of_shift,
+    coordinates,
+    slopes,
+)
 from .classification_queries import ErrorRate
-from .curves import Curves, Leaves, affordable, first_trees, worth
-from .descent import Looks, descend
 from .experts import Linear
-from .public_model import PublicModel
+from .features import Curves, Leaves, affordable, first_trees, worth
 from .queries import MeanNumber
-from .releases import Release, Step
+from .releases import Looks, Release, Step, descend
+from .stacking import PublicModel
 
 _ENERGY = 0.6  # share of the features' public variance on logits
 _BENT = 0.2  # share of it on curves where there are any; the rest is on columns

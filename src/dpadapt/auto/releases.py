@@ -1,17 +1,113 @@
-"""What a private step found and released, for people too: names, shares, findings, a picture."""
+"""The purse that a private step is paid from, what is released from it, and what is told of it."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+import numpy as np
 
-_WIDE, _LINE = 58, 120  # letters of a line beside a bar, and above all
-_BESIDE, _RIGHT = 1.35, 4.0  # where texts begin, and where the axes end
-_BLUE, _ORANGE, _GREEN = "#4c78a8", "#f58518", "#2e7d32"
+from dpadapt._types import FloatArray
+from dpadapt.learning.descent import descend as noisy_descent
+from dpadapt.privacy import Grant, RowMean, Session
+from dpadapt.privacy.mechanisms import GaussianPurse
+from dpadapt.privacy.statistics import Prepared
+from dpadapt.reweighting.queries import RowGradient
+
+STEP = "private step"
+"""Label of the one charge that all looks and the descent are paid from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Looks:
+    """A session whose whole budget is one Gaussian purse.
+
+    Attributes
+    ----------
+    session : Session
+    purse : Grant
+
+    Examples
+    --------
+    >>> from dpadapt.auto.queries import MeanNumber
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> with Private([[1.0]] * 1000).open(epsilon=1.0, delta=1e-6) as session:
+    ...     looks = Looks.open(session)
+    ...     query = MeanNumber(Cleaning(2.0), lambda X, y: X[:, 0], -2.0, 2.0)
+    ...     found, sd = looks.at(query, share=0.5)
+    >>> bool(abs(found[0] - 1) < 5 * sd), round(looks.precision)
+    (True, 237)
+    """
+
+    session: Session
+    purse: Grant
+
+    @classmethod
+    def open(cls, session: Session) -> Looks:
+        """Charge the whole budget."""
+        return cls(session, session.plan(purse=GaussianPurse(STEP)).purse)
+
+    @property
+    def precision(self) -> float:
+        """N mu: one over the noise of a mean of numbers from an interval of length 1."""
+        return self.session.n_rows / self.purse.scale
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows, which is public."""
+        return self.session.n_rows
+
+    def at(self, query: RowMean, share: float, *, symmetric: bool = False) -> tuple[Any, float]:
+        """Release a statistic for a share of the purse; return it, and the scale of its noise."""
+        hidden = self.session.hide(query, keep=True)
+        found = self.session.release(self.purse, hidden, share=share, symmetric=symmetric)
+        return found, hidden.sensitivity * self.purse.scale / math.sqrt(share)
+
+
+def descend(
+    looks: Looks,
+    rows: Prepared,
+    shape: tuple[int, int],
+    clip: float,
+    horizon: float,
+    steps: int,
+    share: float,
+) -> FloatArray:
+    """Mean of the last half of a noisy descent from 0 on clipped gradients.
+
+    Parameters
+    ----------
+    looks : Looks
+    rows : Prepared
+        As :class:`~dpadapt.reweighting.queries.RowGradient` takes them: its proof bounds what
+        one row adds to a gradient.
+    shape : (int, int)
+        Features, and columns of coefficients: 1, or one for each class.
+    clip : float
+    horizon : float
+        tau; the step size is tau / T.
+    steps : int
+        T.
+    share : float
+        Of the purse, for all steps together.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> def prepare(X, y):
+    ...     return np.ones((len(X), 2)), y
+    >>> rows = Prepared(Cleaning(1.0, label_range=(-1.0, 1.0)), prepare, 2)
+    >>> with Private([[0.0]] * 9999, [0.3] * 9999).open(epsilon=1.0, delta=1e-6) as session:
+    ...     found = descend(Looks.open(session), rows, (1, 1), 1.0, 20.0, 50, 1.0)
+    >>> bool(abs(found[0, 0] - 0.3) < 0.05)
+    True
+    """
+
+    def gradient(W: FloatArray) -> FloatArray:
+        return np.asarray(looks.at(RowGradient(rows, W, clip), share / steps)[0])
+
+    return noisy_descent(gradient, np.zeros(shape), horizon / steps, steps)
 
 
 @dataclass(frozen=True)
@@ -62,70 +158,3 @@ class Step:
     no_harm: Any
     told: tuple[str, ...]
     times: float = 1.0
-
-
-def draw_releases(
-    releases: tuple[Release, ...],
-    experts: dict[str, float],
-    result: str = "",
-    kept: float | None = None,
-) -> Figure:
-    """Weights of the experts, what each release cost and said, and what was kept.
-
-    Parameters
-    ----------
-    releases : tuple of Release
-    experts : dict
-        Weight of each public expert, by name.
-    result : str
-        What became of the public model, in a sentence.
-    kept : float, optional
-        Part of the private move that was kept.
-
-    Examples
-    --------
-    >>> figure = draw_releases((Release("level", 1.0, "94% of it is kept"),), {"linear": 1.0})
-    >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['Public experts', 'Private releases: share of the budget, and what was found']
-    """
-    from dpadapt.learning.figures import blank, plain, set_title
-
-    bars = [(each.name, each.share, each.said, _ORANGE) for each in releases]
-    if kept is not None:
-        bars.append(("kept", kept, "part of the private move that is in the model", _GREEN))
-    said = [_wrapped(each[2], _WIDE) for each in bars]
-    lines = sum(max(2, each.count("\n") + 1) for each in said)
-    height = 1.2 + max(0.22 * lines, 0.45 * len(experts))
-    figure, (left, right) = blank(11, height, columns=2)
-    left.get_gridspec().set_width_ratios([1, 2.6])
-    left.barh([plain(each) for each in experts], list(experts.values()), color=_BLUE)
-    left.invert_yaxis()
-    left.set_xlim(0, max(1.0, *experts.values()))
-    left.grid(False)
-    set_title(left, "Public experts")
-    _bars(right, bars, said)
-    set_title(right, "Private releases: share of the budget, and what was found")
-    if result:
-        figure.suptitle(_wrapped(result, _LINE), x=0.01, ha="left", fontsize=11)
-    return figure
-
-
-def _wrapped(text: str, width: int) -> str:
-    """Words of ours in lines, in which nothing is a formula."""
-    return "\n".join(wrap(text.replace("$", r"\$"), width))
-
-
-def _bars(axes: Any, bars: list[tuple[str, float, str, str]], said: list[str]) -> None:
-    """Bars from 0 to 100 %, with a text beside each where no bar or line reaches."""
-    places = range(len(bars))
-    axes.barh(places, [each[1] for each in bars], color=[each[3] for each in bars], height=0.6)
-    axes.set_yticks(places, labels=[each[0] for each in bars])
-    for place, each, text in zip(places, bars, said, strict=True):
-        axes.text(each[1] + 0.02, place, f"{each[1]:.1%}", va="center", fontsize=9)
-        axes.text(_BESIDE, place, text, va="center", fontsize=9)
-    axes.invert_yaxis()
-    axes.grid(False)
-    axes.set_xlim(0, _RIGHT)
-    axes.set_xticks([0, 0.5, 1], labels=["0 %", "50 %", "100 %"])
-    axes.spines["bottom"].set_bounds(0, 1)
-    axes.tick_params(axis="y", length=0)

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from dpadapt.auto import AutoClassifier, AutoRegressor
-from dpadapt.auto.classification_few import DirectionScores
+from dpadapt.auto.auto_classifier import DirectionScores
 from dpadapt.auto.classification_step import Scores
-from dpadapt.auto.curves import Curves, Leaves
 from dpadapt.auto.experts import (
     LEAST_CHANCE,
     LINEAR_PART,
@@ -23,11 +22,12 @@ from dpadapt.auto.experts import (
     Linear,
     Own,
     Sum,
+    Trees,
     Waves,
 )
-from dpadapt.auto.reading import Reader
+from dpadapt.auto.features import Curves, Leaves
 from dpadapt.auto.regression_step import Correction
-from dpadapt.auto.trees import Trees
+from dpadapt.auto.stacking import Reader
 from dpadapt.privacy import shrink_factors
 
 from .programs import PlainModel, Program, told_features

@@ -1,8 +1,9 @@
-"""Curves for the private step: parts of public waves or leaves that are not linear in the columns.
+"""Features of the private step: columns, differences of experts, and curves; whitened.
 
-A linear step cannot follow what bends. So it also gets waves (random Fourier features) or leaves of
-the first public trees, whichever kind an expert has shown to be worth something on public rows that
-it had not seen. Both are fixed by public rows, and a private row's curves depend on nothing else.
+A linear step cannot follow what bends. So it also gets curves: parts of waves (random Fourier
+features) or of leaves of the first public trees, whichever kind an expert has shown to be worth
+something on public rows that it had not seen. Both are fixed by public rows, and a private row's
+curves depend on nothing else.
 """
 
 from __future__ import annotations
@@ -16,17 +17,16 @@ from numpy.typing import NDArray
 
 from dpadapt._types import FloatArray
 
-from .experts import Waves, column_units
-from .trees import Trees
+from .experts import Trees, Waves, column_units
 
 _RATIO, _SEED = 0.5, 11  # width of the waves
 _LEAVES = 310  # about as many are taken, from the first rounds; ten of regression
 _GAIN = 0.05  # of the line's error: what an expert must gain for its curves to be used
-_MOST = 40  # curves
+_MOST_CURVES = 40  # curves
 _REACH = 3.0  # standard deviations that a curve is cut at
-_ROWS = 2  # public rows for each column, at least: with fewer, a line goes through any cells
+_ROWS_PER_COLUMN = 2  # at least: with fewer public rows, a line goes through any cells
 _LEAST_SPREAD = 1e-3  # of a part, before it is scaled; cells are cosines or 0 and 1
-_TOGETHER = 1 << 22  # cells that are looked at in one go
+_CELLS_AT_ONCE = 1 << 22  # cells that are looked at in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class Leaves:
 
     Examples
     --------
-    >>> from dpadapt.auto.trees import fit_trees
+    >>> from dpadapt.auto.experts import fit_trees
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> leaves = Leaves.of(fit_trees(X, (X[:, 0] > 0.5).astype(float)))
     >>> leaves(X).sum(axis=1).mean() == leaves.trees.roots.size
@@ -126,7 +126,7 @@ class Curves:
 
         None where there are too few rows to tell, or nothing is left beside the line.
         """
-        if len(X) < _ROWS * (X.shape[1] + 1):
+        if len(X) < _ROWS_PER_COLUMN * (X.shape[1] + 1):
             return None
         center, scale, _ = column_units(X)
         rows, features = _with_one((X - center) / scale), cells(X)
@@ -153,7 +153,7 @@ class Curves:
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Of shape (n, count)."""
-        size = max(1, _TOGETHER // self.line.shape[1])
+        size = max(1, _CELLS_AT_ONCE // self.line.shape[1])
         parts = [self._of(X[begin : begin + size]) for begin in range(0, max(len(X), 1), size)]
         return np.concatenate(parts)
 
@@ -174,7 +174,7 @@ def affordable(precision: float, per: float, *, least: int) -> int:
     >>> [affordable(precision, 20.0, least=4) for precision in (79.0, 80.0, 1e9)]
     [0, 4, 40]
     """
-    count = min(int(precision / per), _MOST)
+    count = min(int(precision / per), _MOST_CURVES)
     return count if count >= least else 0
 
 
@@ -214,3 +214,116 @@ def worth(error: float, line: float) -> bool:
     (True, False, False)
     """
     return error < (1 - _GAIN) * line
+
+
+# the path of regression
+
+_MOST_SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
+_NO_UNIT = 1e300  # unit of a column that has one value only
+_RIDGE = 0.03  # of the whitening, in units of the mean variance
+
+
+def differences(scores: FloatArray, label: float) -> FloatArray:
+    """Experts against the first one, and the first against the mean label.
+
+    Examples
+    --------
+    >>> differences(np.array([[1.0, 4.0]]), label=0.5)
+    array([[3. , 0.5]])
+    """
+    return np.hstack([scores[:, 1:] - scores[:, :1], scores[:, :1] - label])
+
+
+@dataclass(frozen=True, eq=False)
+class PathFeatures:
+    """Features of the path: columns, differences of experts, curves if there are any.
+
+    Parameters
+    ----------
+    label : float
+        Mean public label.
+    column_scale : ndarray of shape (d,)
+    score_scale : ndarray of shape (K - 1,)
+    curves : Curves or None
+
+    Examples
+    --------
+    >>> features = PathFeatures(0.0, np.ones(2), np.ones(1), None)
+    >>> features(np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]]))
+    array([[1., 2., 2.]])
+    """
+
+    label: float
+    column_scale: FloatArray
+    score_scale: FloatArray
+    curves: Any
+
+    @classmethod
+    def of(
+        cls, X: FloatArray, scores: FloatArray, y: FloatArray, *, cells: Any, count: int
+    ) -> PathFeatures:
+        """Features of public rows with (cross-fitted) scores, and ``count`` curves of cells."""
+        _, spread, constant = column_units(X)
+        known = spread[~constant]
+        wide = known.size and known.max() > _MOST_SPREAD * known.min()
+        scale = spread if wide else np.ones(X.shape[1])
+        size = float(np.sqrt(np.mean((known / scale[~constant]) ** 2))) if known.size else 1.0
+        scale[constant] = _NO_UNIT
+        label = float(y.mean())
+        apart = differences(scores, label)[:, :-1].std(axis=0)
+        least = 1e-6 * (float(y.std()) or 1.0)
+        curves = Curves.of(cells, X, most=count, size=size) if count else None
+        return cls(label, scale, size / np.maximum(apart, least), curves)
+
+    def __call__(self, X: FloatArray, scores: FloatArray) -> FloatArray:
+        """Of shape (n, p)."""
+        parts = [
+            X / self.column_scale,
+            differences(scores, self.label)[:, :-1] * self.score_scale,
+        ]
+        if self.curves is not None:
+            parts.append(self.curves(X))
+        return np.hstack(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """Public coordinates z = (f - mean) matrix, of mean square length 1.
+
+    Attributes
+    ----------
+    energy : ndarray
+        Mean square of each coordinate of z on public rows.
+    spread : ndarray
+        Share of the shift that is guessed to lie along each.
+
+    Examples
+    --------
+    >>> F = np.random.default_rng(0).normal(size=(100, 3))
+    >>> white = Whitening.of(F)
+    >>> round(float(np.mean(np.sum(white(F) ** 2, axis=1))), 6)
+    1.0
+    """
+
+    mean: FloatArray
+    matrix: FloatArray
+    energy: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def of(cls, features: FloatArray) -> Whitening:
+        """Whitening of public features."""
+        mean = features.mean(axis=0)
+        centred = features - mean
+        variances, axes = np.linalg.eigh(centred.T @ centred / len(centred))
+        variances = np.maximum(variances, 0.0)
+        scales = (variances + (_RIDGE * variances.mean() or 1.0)) ** -0.5
+        energy = variances * scales**2
+        whole = float(energy.sum()) or 1.0
+        roots = np.sqrt(variances)
+        spread = roots / (roots.sum() or 1.0)
+        return cls(mean, axes * (scales / np.sqrt(whole)), energy / whole, spread)
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Of shape (n, p)."""
+        return np.asarray((features - self.mean) @ self.matrix)
