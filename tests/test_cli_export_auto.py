@@ -16,8 +16,8 @@ from sklearn.linear_model import Ridge
 
 from command import run
 from dpadapt import AdaptationPipeline, AutoClassifier, AutoRegressor, Private, save_model
+from dpadapt.auto.curves import Leaves
 from dpadapt.auto.experts import Waves
-from dpadapt.auto.features import Leaves
 from dpadapt.cli import auto_programs, scorer, tables
 from dpadapt.cli.auto_programs import auto_program
 from dpadapt.cli.onnx_files import program_onnx

@@ -12,7 +12,6 @@ from dpadapt.auto.experts import (
     Own,
     Trees,
     Waves,
-    cross_fit,
     expert_kinds,
     fit_expert,
     fit_trees,
@@ -24,6 +23,7 @@ from dpadapt.auto.stacking import (
     class_weights,
     cluster_folds,
     convex_weights,
+    cross_fit,
     group_folds,
     trial_rows,
 )

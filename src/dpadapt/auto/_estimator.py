@@ -23,7 +23,7 @@ from dpadapt.learning.story import Fact, Story, class_facts, labels_told
 from dpadapt.learning.tables import known_columns, words_for_tables
 from dpadapt.privacy import Private, Session
 
-from .releases import STEP, Release, Step
+from .releases import PRIVATE_STEP, ReleaseRecord, StepResult
 from .stacking import Reader
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class AutoEstimator(PrivateEstimator):
         """Fit the experts and their stack to public rows."""
 
     @abstractmethod
-    def _step(self, facts: Any, session: Session) -> Step:
+    def _step(self, facts: Any, session: Session) -> StepResult:
         """Take the private step."""
 
     def explain_figure(self) -> Figure:
@@ -167,7 +167,7 @@ class AutoEstimator(PrivateEstimator):
             check_units(problem)
         facts = self._facts(problem)
         model = deepcopy(facts.model)  # an expert of somebody's own may keep what it is given
-        step, labels = Step(None, (), None, (problem.note,)), tuple[str, ...]()
+        step, labels = StepResult(None, (), None, (problem.note,)), tuple[str, ...]()
         if session is not None:
             step = self._step(facts, session)
             labels = (labels_told(session.guarantee),)
@@ -176,24 +176,24 @@ class AutoEstimator(PrivateEstimator):
             "adapted_": step.adapted,
             "no_harm_": step.no_harm,
             "releases_": step.releases,
-            "explain_": (*self._public_sentences(problem, facts), *labels, *step.told),
+            "explain_": (*self._public_sentences(problem, facts), *labels, *step.sentences),
             **self._more(problem, facts, step),
         }
 
-    def _more(self, problem: AutoProblem, facts: Any, step: Step) -> dict[str, Any]:
+    def _more(self, problem: AutoProblem, facts: Any, step: StepResult) -> dict[str, Any]:
         """Fitted attributes of one of the estimators alone."""
         return {}
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
         parts = self._weighed(facts.model)
-        told = [f"The public model is a stack of experts on {len(problem.X)} rows: {parts}."]
-        told.extend(_constant(problem.table, facts.model))
+        sentences = [f"The public model is a stack of experts on {len(problem.X)} rows: {parts}."]
+        sentences.extend(_constant(problem.table, facts.model))
         for role in () if problem.table is None else number_ids(problem.table):
-            told.append(
+            sentences.append(
                 f"The column {role.name} {role.why}, and was used all the same: leave it out if it "
                 "is one."
             )
-        return tuple(told)
+        return tuple(sentences)
 
     def _weighed(self, model: Any) -> str:
         """Experts by name, with their weights."""
@@ -233,7 +233,9 @@ class AutoEstimator(PrivateEstimator):
             (*facts, *class_facts(self)),
             reads_labels=bool(self.guarantee_.events),
             result=self._result(),
-            parts={STEP: tuple((each.name, each.share, each.times) for each in self.releases_)},
+            parts={
+                PRIVATE_STEP: tuple((each.name, each.share, each.times) for each in self.releases_)
+            },
         )
 
     def _result(self) -> str:
@@ -273,15 +275,17 @@ def _constant(table: Any, model: Any) -> Iterator[str]:
     if table is None:  # perhaps made of a table by somebody else
         same = model.low == model.high
         count = int(same.sum())
-        told = f"{count} of {len(same)} features"
+        which = f"{count} of {len(same)} features"
     else:
         names = [str(name) for name in table.columns if _one_value(table[name])]
         count = len(names)
-        told = f"The column{'s' * (count > 1)} {', '.join(names)}"
+        which = f"The column{'s' * (count > 1)} {', '.join(names)}"
     if count > 1:
-        yield f"{told} are constant in public rows, which say nothing about them, and are left out."
+        yield (
+            f"{which} are constant in public rows, which say nothing about them, and are left out."
+        )
     elif count:
-        yield f"{told} is constant in public rows, which say nothing about it, and is left out."
+        yield f"{which} is constant in public rows, which say nothing about it, and is left out."
 
 
 def _one_value(column: Any) -> bool:
@@ -299,7 +303,7 @@ _BLUE, _ORANGE, _GREEN = "#4c78a8", "#f58518", "#2e7d32"
 
 
 def draw_releases(
-    releases: tuple[Release, ...],
+    releases: tuple[ReleaseRecord, ...],
     experts: dict[str, float],
     result: str = "",
     kept: float | None = None,
@@ -308,7 +312,7 @@ def draw_releases(
 
     Parameters
     ----------
-    releases : tuple of Release
+    releases : tuple of ReleaseRecord
     experts : dict
         Weight of each public expert, by name.
     result : str
@@ -318,7 +322,7 @@ def draw_releases(
 
     Examples
     --------
-    >>> figure = draw_releases((Release("level", 1.0, "94% of it is kept"),), {"linear": 1.0})
+    >>> figure = draw_releases((ReleaseRecord("level", 1.0, "94% of it is kept"),), {"linear": 1.0})
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['Public experts', 'Private releases: share of the budget, and what was found']
     """

@@ -24,9 +24,9 @@ from dpadapt.rare import ClassErrors, told_of_rare_classes, weights_of_classes
 from ._estimator import AutoEstimator, AutoProblem
 from .classification_step import ClassFacts, adapt_classes
 from .experts import CLASSIFICATION, expert_kinds, fit_expert
-from .releases import Release, Step
+from .releases import ReleaseRecord, StepResult
 from .stacking import (
-    PublicModel,
+    PublicStack,
     class_folds,
     class_weights,
     cluster_folds,
@@ -76,9 +76,9 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
-    public_model_ : PublicModel
+    public_model_ : PublicStack
         The start: a stack of the experts, with a ``predict`` of its own.
-    adapted_ : Scores, DirectionScores or None
+    adapted_ : ClassScores, DirectionScores or None
         Scores of the classes after the private step.
     class_weights_ : ndarray of shape (k,)
         What a mistake costs, from ``class_weight``.
@@ -90,7 +90,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
     no_harm_ : ClassNoHarm or None
         What the private step would cost if nothing had shifted, rehearsed on public rows; printed,
         a sentence. None with fewer than 300 public rows, where it is AdaMix.
-    releases_ : tuple of Release
+    releases_ : tuple of ReleaseRecord
         Name, share of the budget and finding of each release.
     guarantee_ : Guarantee
     n_features_in_ : int
@@ -209,7 +209,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         weights = class_weights(usual, codes)
         experts = tuple(fit_expert(kind, problem.X, codes, k) for kind in kinds)
         low, high = problem.X.min(axis=0), problem.X.max(axis=0)
-        model = PublicModel(experts, weights, low, high, None, problem.reader, problem.names)
+        model = PublicStack(experts, weights, low, high, None, problem.reader, problem.names)
         return ClassFacts(model, problem.X, codes, usual, unlike, plain)
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
@@ -217,7 +217,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
             return facts.sentences
         return super()._public_sentences(problem, facts)
 
-    def _step(self, facts: Any, session: Session) -> Step:
+    def _step(self, facts: Any, session: Session) -> StepResult:
         few = isinstance(facts, FewFacts)
         return adapt_few(facts, session) if few else adapt_classes(facts, session)
 
@@ -226,7 +226,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         weights_of_classes(self.class_weight, problem.labels, problem.names)  # before any expense
         return problem
 
-    def _more(self, problem: AutoProblem, facts: Any, step: Step) -> dict[str, Any]:
+    def _more(self, problem: AutoProblem, facts: Any, step: StepResult) -> dict[str, Any]:
         weights = weights_of_classes(self.class_weight, problem.labels, problem.names)
         few = isinstance(facts, FewFacts)
         rows = facts.model.rows(problem.X)
@@ -245,10 +245,13 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
     def _solve(self, problem: AutoProblem, session: Session | None) -> dict[str, Any]:
         found = super()._solve(problem, session)
         start = replace(found["public_model_"], class_weights=found["class_weights_"])
-        told = (*found["explain_"], *self._weights_told(problem, found["class_weights_"]))
-        return {**found, "public_model_": start, "explain_": told}
+        sentences = (
+            *found["explain_"],
+            *self._class_weight_sentences(problem, found["class_weights_"]),
+        )
+        return {**found, "public_model_": start, "explain_": sentences}
 
-    def _weights_told(self, problem: AutoProblem, weights: Any) -> tuple[str, ...]:
+    def _class_weight_sentences(self, problem: AutoProblem, weights: Any) -> tuple[str, ...]:
         if self.class_weight is None:
             return ()
         pairs = list(zip(problem.names, weights, strict=True))
@@ -320,7 +323,7 @@ class FewFacts:
     (1, True)
     """
 
-    model: PublicModel
+    model: PublicStack
     public: PublicSample
     units: UnitRows
     temper: float
@@ -329,12 +332,12 @@ class FewFacts:
     def sentences(self) -> tuple[str, ...]:
         """What the public model is."""
         constant = int((self.units.scale == _FAR).sum())
-        told = (
+        sentences = (
             f"{len(self.public)} public rows are few: the public model is a logistic regression of "
             "their directions, without other experts.",
         )
         left_out = f"Of their columns {constant} have one value only and are left out."
-        return (*told, left_out) if constant else told
+        return (*sentences, left_out) if constant else sentences
 
 
 def few_facts(X: FloatArray, codes: Any, names: Any, reader: Any) -> FewFacts:
@@ -359,11 +362,11 @@ def few_facts(X: FloatArray, codes: Any, names: Any, reader: Any) -> FewFacts:
     expert = DirectionScores(units, penalised(public))
     far = np.full(X.shape[1], _FAR)
     low, high = np.where(high > low, -far, low), np.where(high > low, far, high)
-    model = PublicModel((expert,), np.array([temper]), low, high, None, reader, names)
+    model = PublicStack((expert,), np.array([temper]), low, high, None, reader, names)
     return FewFacts(model, public, units, temper)
 
 
-def adapt_few(facts: FewFacts, session: Session) -> Step:
+def adapt_few(facts: FewFacts, session: Session) -> StepResult:
     """Spend a session on the descent of AdaMix; return what was found.
 
     Examples
@@ -380,8 +383,8 @@ def adapt_few(facts: FewFacts, session: Session) -> Step:
     units, public, solver = facts.units, facts.public, KnownNoise()
     steps = solver.usual_steps.number(session)
     cleaning, shape = units.cast(np.float32), (units.width, units.classes)
-    asked = gradient_mechanisms(session, cleaning, shape, steps, sample_size=None)
-    gradients, size = open_gradients(session, cleaning, session.plan(**asked), None)
+    mechanisms = gradient_mechanisms(session, cleaning, shape, steps, sample_size=None)
+    gradients, size = open_gradients(session, cleaning, session.plan(**mechanisms), None)
     start = facts.model.experts[0].weights
     weights, found = solver.train(Run(gradients, public, start, "public", size, Iterates(steps)))
     plan = found["plan_"]
@@ -389,6 +392,6 @@ def adapt_few(facts: FewFacts, session: Session) -> Step:
         f"with {len(public)} public rows the private step is that of AdaMix, {steps} noisy steps, "
         f"after which a score has noise of {plan.kappa:.2g}"
     )
-    release = Release("descent", 1.0, said, steps)
+    release = ReleaseRecord("descent", 1.0, said, steps)
     adapted = DirectionScores(units, facts.temper * weights)
-    return Step(adapted, (release,), None, (release.sentence(),))
+    return StepResult(adapted, (release,), None, (release.sentence(),))

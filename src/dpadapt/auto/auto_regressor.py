@@ -18,9 +18,9 @@ from dpadapt.privacy import Session
 from ._estimator import AutoEstimator, AutoProblem
 from .experts import REGRESSION, expert_kinds, fit_expert
 from .regression_step import RegressionFacts, adapt_numbers
-from .releases import Step
+from .releases import StepResult
 from .stacking import (
-    PublicModel,
+    PublicStack,
     block_folds,
     convex_weights,
     cross_fit,
@@ -59,7 +59,7 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
 
     Attributes
     ----------
-    public_model_ : PublicModel
+    public_model_ : PublicStack
         The start: a stack of the experts, with a ``predict`` of its own.
     adapted_ : Correction or None
         What the private step adds to it.
@@ -68,9 +68,9 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
     no_harm_ : NoHarm or None
         What the private step is expected to change in the error of the public model, with its
         known noise; printed, a sentence.
-    outlook_ : Outlook
+    outlook_ : ErrorQuantiles
         Errors to be expected: what :meth:`predict_interval` rests on.
-    releases_ : tuple of Release
+    releases_ : tuple of ReleaseRecord
         Name, share of the budget and finding of each release.
     guarantee_ : Guarantee
     n_features_in_ : int
@@ -155,9 +155,9 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         middle = self.predict(X)
         return np.column_stack([middle + low, middle + high])
 
-    def _outlook(self) -> Outlook:
+    def _outlook(self) -> ErrorQuantiles:
         check_is_fitted(self, "public_model_")
-        return cast("Outlook", self.outlook_)
+        return cast("ErrorQuantiles", self.outlook_)
 
     @property
     def _classifies(self) -> bool:
@@ -189,16 +189,16 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         )
         weights = (convex_weights(scores, labels) + convex_weights(easy, labels)) / 2
         experts = tuple(fit_expert(kind, problem.X, y) for kind in kinds)
-        model = PublicModel(experts, weights, low, high, bounds, problem.reader)
+        model = PublicStack(experts, weights, low, high, bounds, problem.reader)
         return RegressionFacts(model, X, labels, scores, easy)
 
-    def _step(self, facts: Any, session: Session) -> Step:
+    def _step(self, facts: Any, session: Session) -> StepResult:
         return adapt_numbers(facts, session)
 
-    def _more(self, problem: AutoProblem, facts: Any, step: Step) -> dict[str, Any]:
+    def _more(self, problem: AutoProblem, facts: Any, step: StepResult) -> dict[str, Any]:
         noise = 0.0 if step.no_harm is None else step.no_harm.noise
         errors = facts.residuals if step.adapted is None else facts.planned
-        return {"outlook_": Outlook.of(errors, step.times, noise)}
+        return {"outlook_": ErrorQuantiles.of(errors, step.scale, noise)}
 
 
 # intervals
@@ -208,7 +208,7 @@ _LEAST_LEVEL, _MOST_LEVEL = 0.01, 0.99
 
 
 @dataclass(frozen=True, eq=False)
-class Outlook:
+class ErrorQuantiles:
     """Errors to be expected of private rows.
 
     Parameters
@@ -222,7 +222,7 @@ class Outlook:
 
     Examples
     --------
-    >>> outlook = Outlook.of(np.array([-1.0, 0.0, 1.0]))
+    >>> outlook = ErrorQuantiles.of(np.array([-1.0, 0.0, 1.0]))
     >>> np.round(outlook.ends(0.9), 6)
     array([-0.9,  0.9])
     """
@@ -232,7 +232,7 @@ class Outlook:
     noise: float = 0.0
 
     @classmethod
-    def of(cls, residuals: FloatArray, times: float = 1.0, noise: float = 0.0) -> Outlook:
+    def of(cls, residuals: FloatArray, times: float = 1.0, noise: float = 0.0) -> ErrorQuantiles:
         """Outlook from public residuals."""
         return cls(np.quantile(residuals - residuals.mean(), _LEVELS), times, noise)
 

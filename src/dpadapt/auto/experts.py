@@ -37,18 +37,18 @@ REGRESSION = ("linear", "trees", "fourier", "linear+trees")
 CLASSIFICATION = ("linear", "trees")
 _WAVES, _SEED, _PAIRS = 300, 3, 400  # Fourier features, and rows whose distances give their width
 LINEAR_PART = 1 / 3  # weight of the columns beside Fourier features
-LEAST_CHANCE = 1e-3  # of a class, by an expert
+PROBABILITY_FLOOR = 1e-3  # of a class, by an expert
 _MOST_LOGIT = 8.0  # of a linear expert
 _PROBE = 16  # public rows on which a user's model must prove that it treats rows one by one
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearExpert:
     """Linear scores.
 
     Examples
     --------
-    >>> Linear(np.array([[2.0]]), np.array([1.0]))(np.array([[3.0]]))
+    >>> LinearExpert(np.array([[2.0]]), np.array([1.0]))(np.array([[3.0]]))
     array([[7.]])
     """
 
@@ -155,7 +155,7 @@ class Waves:
 
 
 @dataclass(frozen=True, eq=False)
-class Fourier:
+class FourierExpert:
     """Ridge on Fourier features and on the columns.
 
     Examples
@@ -167,7 +167,7 @@ class Fourier:
     """
 
     waves: Waves
-    linear: Linear
+    linear: LinearExpert
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Scores, of shape (n, 1)."""
@@ -180,7 +180,7 @@ def _beside(waves: Waves, X: FloatArray) -> FloatArray:
 
 # trees
 
-Places = NDArray[np.int32]
+Nodes = NDArray[np.int32]
 _STAY = float(np.finfo(np.float64).max)  # threshold of a leaf: everybody stays
 _DEEPEST = 64  # 31 leaves are 30 deep at most
 _NODES_AT_ONCE = 1 << 19  # nodes that are looked at in one go
@@ -221,10 +221,10 @@ class Trees:
     """
 
     base: FloatArray
-    roots: Places
-    feature: Places
-    left: Places
-    right: Places
+    roots: Nodes
+    feature: Nodes
+    left: Nodes
+    right: Nodes
     threshold: FloatArray
     value: FloatArray
     depth: int
@@ -283,7 +283,7 @@ class Trees:
             out[begin : begin + len(nodes)] = self.base + values.sum(axis=1)
         return out
 
-    def leaves(self, X: FloatArray) -> Places:
+    def leaves(self, X: FloatArray) -> Nodes:
         """Places of the leaves that rows fall into, of shape (n, trees)."""
         out = np.empty((len(X), self.roots.size), dtype=np.int32)
         for begin, nodes in self._walked(X):
@@ -299,7 +299,7 @@ class Trees:
         nodes = {name: getattr(self, name)[:end] for name in names}
         return replace(self, roots=self.roots[:rounds], **nodes)
 
-    def _walked(self, X: FloatArray) -> Iterator[tuple[int, Places]]:
+    def _walked(self, X: FloatArray) -> Iterator[tuple[int, Nodes]]:
         """Some rows at a time: the place of the first one, and the leaves of all of them."""
         size = max(1, _NODES_AT_ONCE // max(1, self.roots.size))
         for begin in range(0, len(X), size):
@@ -359,7 +359,7 @@ class Sum:
 
     Examples
     --------
-    >>> line = Linear(np.array([[2.0]]), np.array([1.0]))
+    >>> line = LinearExpert(np.array([[2.0]]), np.array([1.0]))
     >>> Sum((line, line))(np.array([[3.0]]))
     array([[14.]])
     """
@@ -388,7 +388,7 @@ class Centred:
 
     Examples
     --------
-    >>> line = Linear(np.array([[9.0]]), np.array([0.0]))
+    >>> line = LinearExpert(np.array([[9.0]]), np.array([0.0]))
     >>> Centred(line, np.array([0, 1]), 2, cut=8.0)(np.array([[3.0]]))
     array([[-8.,  8.]])
     """
@@ -435,8 +435,8 @@ class Own:
 
 
 def _log_chances(chances: FloatArray, known: Codes, classes: int) -> FloatArray:
-    out = np.full((len(chances), classes), LEAST_CHANCE)
-    out[:, known] = np.clip(chances, LEAST_CHANCE, 1.0)
+    out = np.full((len(chances), classes), PROBABILITY_FLOOR)
+    out[:, known] = np.clip(chances, PROBABILITY_FLOOR, 1.0)
     logs = np.log(out)
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
@@ -465,12 +465,12 @@ model with fit and predict.
         return own
     if isinstance(given, str) or not hasattr(given, "__iter__") or not list(given):
         raise ValueError(f"experts must be a list with at least one expert; got {given!r}.")
-    asked = "predict" if names is None else "predict_proba"
+    method = "predict" if names is None else "predict_proba"
     for each in given:
-        if each not in own if isinstance(each, str) else not hasattr(each, asked):
+        if each not in own if isinstance(each, str) else not hasattr(each, method):
             listed = ", ".join(map(repr, own))
             raise ValueError(
-                f"experts: {each!r} is none; give {listed} or a model with fit and {asked}."
+                f"experts: {each!r} is none; give {listed} or a model with fit and {method}."
             )
     return tuple(_as_it_is(each, names) for each in given)
 
@@ -527,14 +527,14 @@ def fit_expert(kind: Any, X: FloatArray, y: Any, classes: int = 0, *, light: boo
     return numbers[kind](X, y)
 
 
-def _ridge(X: FloatArray, y: FloatArray) -> Linear:
+def _ridge(X: FloatArray, y: FloatArray) -> LinearExpert:
     found = fit_ridge(np.column_stack([X, np.ones(len(X))]), y[:, None])
-    return Linear(found[:-1], found[-1])
+    return LinearExpert(found[:-1], found[-1])
 
 
-def _fourier(X: FloatArray, y: FloatArray) -> Fourier:
+def _fourier(X: FloatArray, y: FloatArray) -> FourierExpert:
     waves = Waves.of(X, ratio=1.0, seed=_SEED)
-    return Fourier(waves, Linear(*quick_ridge(_beside(waves, X), y)))
+    return FourierExpert(waves, LinearExpert(*quick_ridge(_beside(waves, X), y)))
 
 
 def _ridge_and_trees(X: FloatArray, y: FloatArray, *, light: bool) -> Sum:
@@ -547,7 +547,7 @@ def _class_expert(kind: str, X: FloatArray, codes: Codes, classes: int) -> Centr
     if kind == "linear" or len(known) < 2:
         units = descent_units(X)
         found = fit_logistic(np.column_stack([units.rows(X), np.ones(len(X))]), codes, classes)
-        return Centred(Linear(*units.linear(found)), np.arange(classes), classes, _MOST_LOGIT)
+        return Centred(LinearExpert(*units.linear(found)), np.arange(classes), classes, _MOST_LOGIT)
     return Centred(fit_class_trees(X, codes, len(known)), known, classes)
 
 
@@ -562,32 +562,3 @@ def _row_wise(expert: Own, X: FloatArray) -> Own:
             "other rows; private rows need a model that treats every row on its own."
         )
     return expert
-
-
-def cross_fit(
-    kinds: Sequence[Any], X: FloatArray, y: Any, classes: int, folds: Codes
-) -> FloatArray:
-    """Scores of experts for public rows that they were not fitted to, of shape (m, K, k).
-
-    Parameters
-    ----------
-    kinds : sequence of str or estimator
-    X : ndarray of shape (m, d)
-    y : ndarray of shape (m,)
-    classes : int
-    folds : ndarray of int
-        A row gets the scores of experts fitted to all other folds; with one fold only, to it.
-
-    Examples
-    --------
-    >>> X = np.arange(8.0)[:, None]
-    >>> cross_fit(["linear"], X, X[:, 0], 0, np.arange(8) % 2).shape
-    (8, 1, 1)
-    """
-    out = np.zeros((len(X), len(kinds), max(1, classes)))
-    for fold in np.unique(folds):
-        mine = folds == fold
-        others = ~mine if not mine.all() else mine
-        for i, kind in enumerate(kinds):
-            out[mine, i] = fit_expert(kind, X[others], y[others], classes, light=True)(X[mine])
-    return out

@@ -13,22 +13,24 @@ from dpadapt.learning.descent import response
 from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import Prepared
 
-from .releases import Looks, descend
+from .releases import StepBudget
 
 SPIKE = 0.5
 """Prior chance that the level did not shift."""
 
-STRAIGHT = 0.7
+SLOPE_SPIKE = 0.7
 """Prior chance that the slopes did not."""
 
-SHIFTS = (0.02, 0.06, 0.2, 0.6, 2.0)
+SLOPE_SHIFTS = (0.02, 0.06, 0.2, 0.6, 2.0)
 """Sizes of a shift of the slopes, in squared errors."""
 
-LEVELS = (0.06, 0.2, 0.6, 2.0, 10.0, 100.0)
+LEVEL_SHIFTS = (0.06, 0.2, 0.6, 2.0, 10.0, 100.0)
 """Sizes of a shift of the level, in squared errors."""
 
 
-def kept(moved: float, noise: FloatArray, sizes: Sequence[float], spike: float = SPIKE) -> float:
+def posterior_shrinkage(
+    moved: float, noise: FloatArray, sizes: Sequence[float], spike: float = SPIKE
+) -> float:
     """Part of a move that is kept: its posterior mean, given the known noise.
 
     The square of the move is compared with what noise makes alone (a sum of squares with known
@@ -49,8 +51,8 @@ def kept(moved: float, noise: FloatArray, sizes: Sequence[float], spike: float =
     Examples
     --------
     >>> noise = np.full(10, 0.1)
-    >>> round(kept(1.0, noise, SHIFTS), 2), round(kept(30.0, noise, SHIFTS), 2)
-    (0.06, 0.67)
+    >>> [round(posterior_shrinkage(moved, noise, SLOPE_SHIFTS), 2) for moved in (1.0, 30.0)]
+    [0.06, 0.67]
     """
     mean = max(float(noise.sum()), 1e-300)
     freedom = 1 / max(float(((noise / mean) ** 2).sum()), 1 / len(noise))
@@ -82,45 +84,45 @@ _EDGES = (0.1, 0.33, 1.0, 3.0, 9.0, 27.0, 81.0)
 CELLS = np.array([-each for each in _EDGES[::-1]] + [0.0, *_EDGES])
 """Edges of the cells, in public mean errors. Wide cells hold many rows: noise is small in them."""
 
-_MOVES = np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 6, 0.25), np.arange(6, 40, 1.0)])
-_TIMES = 2.0 ** np.arange(-3, 6.01, 0.5)
-_MOVE_SDS = (0.25, 0.5, 1.0, 3.0, 10.0)  # of the level if it moved, in public mean errors
+_SHIFTS = np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 6, 0.25), np.arange(6, 40, 1.0)])
+_SCALES = 2.0 ** np.arange(-3, 6.01, 0.5)
+_SHIFT_SDS = (0.25, 0.5, 1.0, 3.0, 10.0)  # of the level if it moved, in public mean errors
 _OCTAVE_SD = 0.8  # of the size of private errors
 _MISFIT = 0.04  # share of a cell that is off because private errors have another shape
 
 
 @dataclass(frozen=True)
-class ErrorsSeen:
+class ErrorPosterior:
     """What a histogram said.
 
     Attributes
     ----------
-    move : float
+    shift : float
         Of the middle of the errors, in public mean errors.
-    times : float
+    scale : float
         Size of private errors in public ones.
-    stayed : float
+    unmoved : float
         Chance that the middle did not move.
 
     Examples
     --------
-    >>> ErrorsSeen(move=0.5, times=1.2, stayed=0.1).times
+    >>> ErrorPosterior(shift=0.5, scale=1.2, unmoved=0.1).scale
     1.2
     """
 
-    move: float
-    times: float
-    stayed: float
+    shift: float
+    scale: float
+    unmoved: float
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorShapes:
-    """Shares of the cells if private errors are public ones, moved and stretched.
+    """Shares of the cells if private errors are public ones, shifted and scaled.
 
     Parameters
     ----------
-    shares : ndarray of shape (moves, times, cells)
-    moves : ndarray
+    shares : ndarray of shape (shifts, scales, cells)
+    shifts : ndarray
     optimism : float
         Octaves by which the errors of folds are too large.
 
@@ -129,47 +131,49 @@ class ErrorShapes:
     >>> errors = np.random.default_rng(0).normal(size=2000)
     >>> shapes = ErrorShapes.of(errors / np.abs(errors).mean(), optimism=0.0)
     >>> cells = np.searchsorted(CELLS, 2 * errors + 3)
-    >>> seen = shapes.seen(np.bincount(cells, minlength=len(CELLS) + 1) / 2000, sd=0.001)
-    >>> bool(abs(seen.move - 3) < 0.3), bool(1.5 < seen.times < 3), seen.stayed < 0.01
+    >>> found = shapes.posterior(np.bincount(cells, minlength=len(CELLS) + 1) / 2000, sd=0.001)
+    >>> bool(abs(found.shift - 3) < 0.3), bool(1.5 < found.scale < 3), found.unmoved < 0.01
     (True, True, True)
     """
 
     shares: FloatArray
-    moves: FloatArray
+    shifts: FloatArray
     optimism: float
 
     @classmethod
     def of(cls, errors: FloatArray, *, optimism: float) -> ErrorShapes:
         """Shapes of public errors, in units of their mean size."""
-        moves = np.concatenate([-_MOVES[:0:-1], _MOVES])
-        places = (CELLS[None, None, :] - moves[:, None, None]) / _TIMES[None, :, None]
+        shifts = np.concatenate([-_SHIFTS[:0:-1], _SHIFTS])
+        places = (CELLS[None, None, :] - shifts[:, None, None]) / _SCALES[None, :, None]
         below = np.searchsorted(np.sort(errors), places, side="right") / len(errors)
         ends = np.zeros((*below.shape[:2], 1)), np.ones((*below.shape[:2], 1))
-        return cls(np.diff(np.concatenate([ends[0], below, ends[1]], axis=2)), moves, optimism)
+        return cls(np.diff(np.concatenate([ends[0], below, ends[1]], axis=2)), shifts, optimism)
 
-    def seen(self, shares: FloatArray, sd: float) -> ErrorsSeen:
+    def posterior(self, shares: FloatArray, sd: float) -> ErrorPosterior:
         """Posterior means, with half of the prior on "the level did not move"."""
-        octaves = np.log2(_TIMES)
+        octaves = np.log2(_SCALES)
         off = ((self.shares - shares) ** 2).sum(axis=2)
         fit = -off / (2 * (sd**2 + _MISFIT**2))
         fit -= 0.5 * ((octaves - self.optimism) / _OCTAVE_SD) ** 2
         weights = self._prior()[:, None] * np.exp(fit - fit.max())
         weights /= weights.sum()
-        by_move, by_times = weights.sum(axis=1), weights.sum(axis=0)
-        stayed = float(by_move[self.moves == 0.0].sum())
-        return ErrorsSeen(float(by_move @ self.moves), 2.0 ** float(by_times @ octaves), stayed)
+        by_shift, by_scale = weights.sum(axis=1), weights.sum(axis=0)
+        unmoved = float(by_shift[self.shifts == 0.0].sum())
+        return ErrorPosterior(
+            float(by_shift @ self.shifts), 2.0 ** float(by_scale @ octaves), unmoved
+        )
 
     def _prior(self) -> FloatArray:
-        steps = np.gradient(self.moves)
-        slabs = [np.exp(-0.5 * (self.moves / sd) ** 2) * steps for sd in _MOVE_SDS]
+        steps = np.gradient(self.shifts)
+        slabs = [np.exp(-0.5 * (self.shifts / sd) ** 2) * steps for sd in _SHIFT_SDS]
         slab = np.mean([each / each.sum() for each in slabs], axis=0)
-        return np.asarray(SPIKE * (self.moves == 0.0) + (1 - SPIKE) * slab)
+        return np.asarray(SPIKE * (self.shifts == 0.0) + (1 - SPIKE) * slab)
 
 
-# a look back
+# a line search
 
-_CROSS, _SQUARES = 2.8, 5.0  # cuts of e f and f^2, in usual sizes
-_WIDER, _WIDEST = 60.0, 4.0  # cuts are wider where the budget allows
+_CROSS, _SQUARES = 2.8, 5.0  # clips of e f and f^2, in usual sizes
+_WIDER, _WIDEST = 60.0, 4.0  # clips are wider where the budget allows
 _PRIOR_SD = 0.5  # of the part, around what the descent alone would keep
 _SQUARE_SD = 0.6  # of mean f^2, relative to that on public rows
 _LEAST_SQUARE = 0.2  # of it
@@ -177,8 +181,8 @@ _MOST_PART = 2.0  # times as far as the descent went
 
 
 @dataclass(frozen=True)
-class LookBack:
-    r"""A look at a move: how it is cut, and which part of the move pays on private rows.
+class LineSearch:
+    r"""A release about a move: how it is clipped, and which part of the move pays on private rows.
 
     With f what the move adds to an answer and e the error that it is to mend, the part a of the
     move that leaves the least square error is (mean e f) / (mean f^2). Public rows cannot tell: the
@@ -199,15 +203,15 @@ class LookBack:
     square : float
         Mean f^2 on public rows.
     precision : float
-        N mu, for this look alone.
+        N mu, for this release alone.
 
     Examples
     --------
-    >>> look = LookBack(error=1.0, square=0.25, precision=100.0)
-    >>> [round(cut, 3) for cut in look.cuts]
+    >>> search = LineSearch(error=1.0, square=0.25, precision=100.0)
+    >>> [round(clip, 3) for clip in search.clips]
     [2.333, 2.083]
     >>> said = np.array([0.25 / 2.333, 0.25 / 2.083])  # mean e f and mean f^2 are 0.25
-    >>> [round(look.part(said, sd, before=0.3, by_chance=0.0), 2) for sd in (1e-4, 10.0)]
+    >>> [round(search.part(said, sd, before=0.3, optimism=0.0), 2) for sd in (1e-4, 10.0)]
     [1.0, 0.3]
     """
 
@@ -216,41 +220,41 @@ class LookBack:
     precision: float
 
     @property
-    def cuts(self) -> tuple[float, float]:
+    def clips(self) -> tuple[float, float]:
         """Lengths b and q."""
         wider = min(max(self.precision / _WIDER, 1.0), _WIDEST)
         return wider * _CROSS * self.error * math.sqrt(self.square), wider * _SQUARES * self.square
 
     def products(self, errors: FloatArray, move: FloatArray) -> FloatArray:
         """What is averaged, of shape (n, 2), before each row is shrunk."""
-        return np.column_stack([errors * move, move**2]) / np.array(self.cuts)
+        return np.column_stack([errors * move, move**2]) / np.array(self.clips)
 
-    def part(self, found: FloatArray, sd: float, before: float, by_chance: float) -> float:
-        """Part of the move to keep: posterior mean, around what would be kept without the look.
+    def part(self, means: FloatArray, sd: float, before: float, optimism: float) -> float:
+        """Part of the move to keep: posterior mean, around what would be kept without it.
 
         Parameters
         ----------
-        found : ndarray of shape (2,)
+        means : ndarray of shape (2,)
         sd : float
             Of the noise in each number.
         before : float
-            Part that would be kept without the look.
-        by_chance : float
+            Part that would be kept without it.
+        optimism : float
             Mean e f that a move has on the rows that it was made for, and not on others.
         """
         cross, square = (  # in units of mean f^2 on public rows
-            float(number) * cut / self.square for number, cut in zip(found, self.cuts, strict=True)
+            float(mean) * clip / self.square for mean, clip in zip(means, self.clips, strict=True)
         )
-        off = sd * self.cuts[1] / self.square
+        off = sd * self.clips[1] / self.square
         trust = _SQUARE_SD**2 / (_SQUARE_SD**2 + off**2)
         square = max(1 + trust * (square - 1), _LEAST_SQUARE)
-        trust = _trust(sd * self.cuts[0] / self.square / square)
-        part = before + trust * ((cross - by_chance / self.square) / square - before)
+        trust = _trust(sd * self.clips[0] / self.square / square)
+        part = before + trust * ((cross - optimism / self.square) / square - before)
         return min(max(part, 0.0), _MOST_PART)
 
     def noise(self, sd: float) -> float:
-        """Mean square of what the noise of the look adds to answers, if f is as on public rows."""
-        off = sd * self.cuts[0] / self.square
+        """Mean square of what the noise in it adds to answers, if f is as on public rows."""
+        off = sd * self.clips[0] / self.square
         return (_trust(off) * off) ** 2 * self.square
 
 
@@ -261,7 +265,7 @@ def _trust(sd: float) -> float:
 
 # a descent
 
-SQUARE = 1.57
+MEAN_SQUARE = 1.57
 """Mean square over squared mean size of a normal error."""
 
 _BETA = 0.25  # energy of the constant beside the slopes
@@ -273,7 +277,7 @@ Coordinates = Callable[[FloatArray, FloatArray | None], tuple[FloatArray, FloatA
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
+class DescentProblem:
     """What public rows and earlier releases say about a descent.
 
     Parameters
@@ -289,7 +293,7 @@ class Ground:
 
     Examples
     --------
-    >>> Ground(np.ones(1), np.ones(1), 1.0, 0.6).whole
+    >>> DescentProblem(np.ones(1), np.ones(1), 1.0, 0.6).energies
     array([0.8, 0.2])
     """
 
@@ -299,14 +303,14 @@ class Ground:
     curvature: float
 
     @property
-    def whole(self) -> FloatArray:
+    def energies(self) -> FloatArray:
         """Energies of the coordinates and of the constant beside them."""
         return np.append(self.energy, _BETA) / (1 + _BETA)
 
 
 @dataclass(frozen=True, eq=False)
-class Walked:
-    """Where a descent ended.
+class DescentOutcome:
+    """Where a descent ended, and what is known of its noise.
 
     Attributes
     ----------
@@ -318,12 +322,13 @@ class Walked:
         Part of the slopes that is more than noise.
     moved, noise : float
         Mean square of the move, and that of the noise in it.
-    by_chance : float
-        Mean product of move and error on these rows that other rows would not have.
+    optimism : float
+        Mean product of move and residual on these rows that other rows would not have.
 
     Examples
     --------
-    >>> Walked(np.ones(1), 0.0, 0.1, 1.0, 4.0, 40, 0.1, 0.1, 0.0).mended(np.ones((1, 4))).round(3)
+    >>> end = DescentOutcome(np.ones(1), 0.0, 0.1, 1.0, 4.0, 40, 0.1, 0.1, 0.0)
+    >>> end.fitted(np.ones((1, 4))).round(3)
     array([1.118])
     """
 
@@ -335,15 +340,15 @@ class Walked:
     steps: int
     moved: float
     noise: float
-    by_chance: float
+    optimism: float
 
-    def mended(self, rows: FloatArray) -> FloatArray:
-        """What the whole move takes off the errors of prepared rows, in their weights."""
+    def fitted(self, rows: FloatArray) -> FloatArray:
+        """Values of the whole move for prepared rows, in their weights."""
         scale = math.sqrt(1 + _BETA)
         return np.asarray(rows[:, : len(self.slopes)] @ (scale * self.slopes))
 
 
-def walk_rows(cleaning: Cleaning, coordinates: Coordinates, width: int) -> Prepared:
+def descent_rows(cleaning: Cleaning, coordinates: Coordinates, width: int) -> Prepared:
     """Private rows of a descent: coordinates and a constant, in length 1 at most; weight; length.
 
     A row that is longer is shrunk together with its error, which is a weight of the row: the model
@@ -353,13 +358,13 @@ def walk_rows(cleaning: Cleaning, coordinates: Coordinates, width: int) -> Prepa
     ----------
     cleaning : Cleaning
     coordinates : callable
-        From cleaned rows and labels to ``width`` coordinates, and the error to be mended.
+        From cleaned rows and labels to ``width`` coordinates, and the residual to be fitted.
     width : int
 
     Examples
     --------
     >>> from dpadapt.privacy import Cleaning
-    >>> rows = walk_rows(Cleaning(9.0, label_range=(-9.0, 9.0)), lambda X, y: (X, y), 1)
+    >>> rows = descent_rows(Cleaning(9.0, label_range=(-9.0, 9.0)), lambda X, y: (X, y), 1)
     >>> rows(np.array([[0.0], [3.0]]), np.array([1.0, 1.0]))[0][:, 2:].round(2)
     array([[1.  , 0.45],
            [0.37, 1.  ]])
@@ -379,15 +384,17 @@ def walk_rows(cleaning: Cleaning, coordinates: Coordinates, width: int) -> Prepa
     return Prepared(cleaning, prepare, width + 3)
 
 
-def walk(looks: Looks, rows: Prepared, ground: Ground, share: float, most: float) -> Walked:
+def planned_descent(
+    budget: StepBudget, rows: Prepared, problem: DescentProblem, share: float, most: float
+) -> DescentOutcome:
     """Descend to the horizon at which known noise and unlearned shift together are least.
 
     Parameters
     ----------
-    looks : Looks
+    budget : StepBudget
     rows : Prepared
-        As :func:`walk_rows` makes them.
-    ground : Ground
+        As :func:`descent_rows` makes them.
+    problem : DescentProblem
     share : float
         Of the purse.
     most : float
@@ -397,25 +404,27 @@ def walk(looks: Looks, rows: Prepared, ground: Ground, share: float, most: float
     --------
     >>> from dpadapt.privacy import Cleaning, Private
     >>> X = np.random.default_rng(0).normal(size=(9999, 1))
-    >>> rows = walk_rows(Cleaning(9.0, label_range=(-9.0, 9.0)), lambda X, y: (X, y), 1)
+    >>> rows = descent_rows(Cleaning(9.0, label_range=(-9.0, 9.0)), lambda X, y: (X, y), 1)
     >>> with Private(X, X[:, 0]).open(epsilon=1.0, delta=1e-6) as session:
-    ...     ground = Ground(np.ones(1), np.ones(1), 0.5, 0.5)
-    ...     found = walk(Looks.open(session), rows, ground, share=1.0, most=1024.0)
-    >>> bool(abs(found.slopes[0] - 1) < 0.2)
+    ...     problem = DescentProblem(np.ones(1), np.ones(1), 0.5, 0.5)
+    ...     end = planned_descent(StepBudget.open(session), rows, problem, 1.0, most=1024.0)
+    >>> bool(abs(end.slopes[0] - 1) < 0.2)
     True
     """
-    energy, size = ground.whole, SQUARE * ground.clip**2
-    unit = 2 * ground.clip / (looks.precision * math.sqrt(share))  # noise if T were 1
-    horizon = min((h for h in _HORIZONS if h <= most), key=lambda h: _cost(h, ground, unit))
+    energy, size = problem.energies, MEAN_SQUARE * problem.clip**2
+    unit = 2 * problem.clip / (budget.precision * math.sqrt(share))  # noise if T were 1
+    horizon = min((h for h in _HORIZONS if h <= most), key=lambda h: _cost(h, problem, unit))
     steps = _steps(horizon)
-    path = descend(looks, rows, (len(energy), 1), ground.clip, horizon, steps, share)[:, 0]
-    known = response(energy * ground.curvature, horizon, steps)
+    path = budget.descend(rows, (len(energy), 1), problem.clip, horizon, steps, share)[:, 0]
+    known = response(energy * problem.curvature, horizon, steps)
     noise = energy * known.noise * steps * unit**2
     learned = 1 - known.unlearned[:-1]
-    chance = size / looks.n_rows * learned**2  # other rows, other slopes
+    chance = size / budget.n_rows * learned**2  # other rows, other slopes
     moved = float(energy[:-1] @ path[:-1] ** 2)
-    part = kept(moved, noise[:-1] + chance, [size * each for each in SHIFTS], STRAIGHT)
-    return Walked(
+    part = posterior_shrinkage(
+        moved, noise[:-1] + chance, [size * each for each in SLOPE_SHIFTS], SLOPE_SPIKE
+    )
+    return DescentOutcome(
         slopes=path[:-1] / math.sqrt(1 + _BETA),
         level=float(path[-1]) * math.sqrt(energy[-1]),
         level_noise=float(noise[-1]),
@@ -424,18 +433,18 @@ def walk(looks: Looks, rows: Prepared, ground: Ground, share: float, most: float
         steps=steps,
         moved=moved,
         noise=float(noise[:-1].sum()),
-        by_chance=size / looks.n_rows * float(learned.sum()),
+        optimism=size / budget.n_rows * float(learned.sum()),
     )
 
 
-def _cost(horizon: float, ground: Ground, unit: float) -> float:
+def _cost(horizon: float, problem: DescentProblem, unit: float) -> float:
     """Expected square error: shift that is left, and noise; hedged over the curvature."""
-    energy = ground.whole
-    guess = np.append((1 - _CONSTANT) * ground.spread, _CONSTANT)
-    shift, steps, total = guess * _GUESS * SQUARE * ground.clip**2, _steps(horizon), 0.0
+    energy = problem.energies
+    guess = np.append((1 - _CONSTANT) * problem.spread, _CONSTANT)
+    shift, steps, total = guess * _GUESS * MEAN_SQUARE * problem.clip**2, _steps(horizon), 0.0
     for ratio, weight in _HEDGE:
         other = np.append(np.full(len(energy) - 1, ratio), 1.0)
-        known = response(energy * ground.curvature * other, horizon, steps)
+        known = response(energy * problem.curvature * other, horizon, steps)
         noise = steps * unit**2 * known.gathered(energy * other)
         total += weight * (known.left(shift) + noise)
     return total

@@ -276,7 +276,7 @@ def log_loss(scores: FloatArray, codes: Any) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class PublicModel:
+class PublicStack:
     """Weighted scores of public experts, each cut to the public range.
 
     Parameters
@@ -295,9 +295,9 @@ class PublicModel:
 
     Examples
     --------
-    >>> from dpadapt.auto.experts import Linear
-    >>> line, far = Linear(np.array([[1.0]]), np.zeros(1)), np.full(1, np.inf)
-    >>> model = PublicModel((line,), np.ones(1), -far, far, (0.0, 5.0), Reader())
+    >>> from dpadapt.auto.experts import LinearExpert
+    >>> line, far = LinearExpert(np.array([[1.0]]), np.zeros(1)), np.full(1, np.inf)
+    >>> model = PublicStack((line,), np.ones(1), -far, far, (0.0, 5.0), Reader())
     >>> model.predict([[3.0], [9.0]])
     array([3., 5.])
     """
