@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,13 +151,10 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         ndarray of shape (n, 2)
             Lower and upper ends.
         """
-        low, high = self._outlook().ends(check_level(level))
+        check_is_fitted(self, "public_model_")
+        low, high = self.outlook_.ends(check_level(level))
         middle = self.predict(X)
         return np.column_stack([middle + low, middle + high])
-
-    def _outlook(self) -> ErrorQuantiles:
-        check_is_fitted(self, "public_model_")
-        return cast("ErrorQuantiles", self.outlook_)
 
     @property
     def _classifies(self) -> bool:

@@ -1,4 +1,9 @@
-"""What noisy releases of regression say: posterior means, under priors, given the known noise."""
+"""What noisy releases of regression say: posterior means, under priors, given the known noise.
+
+Of a level and of slopes (a spike at no shift, slabs of several sizes), of a histogram of errors, of
+a move that was tried on private rows (a line search), and of a descent, whose horizon is planned
+from its known noise.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +20,11 @@ from dpadapt.privacy.statistics import Prepared
 
 from .releases import StepBudget
 
-SPIKE = 0.5
-"""Prior chance that the level did not shift."""
-
-SLOPE_SPIKE = 0.7
-"""Prior chance that the slopes did not."""
-
-SLOPE_SHIFTS = (0.02, 0.06, 0.2, 0.6, 2.0)
-"""Sizes of a shift of the slopes, in squared errors."""
-
-LEVEL_SHIFTS = (0.06, 0.2, 0.6, 2.0, 10.0, 100.0)
-"""Sizes of a shift of the level, in squared errors."""
+MEAN_SQUARE = 1.57  # over the squared mean size of an error, if that is normal
+SPIKE = 0.5  # prior chance that the level did not shift
+_SLOPE_SPIKE = 0.7  # prior chance that the slopes did not
+SLOPE_SHIFTS = (0.02, 0.06, 0.2, 0.6, 2.0)  # sizes of a shift of the slopes, in squared errors
+_LEVEL_SHIFTS = (0.06, 0.2, 0.6, 2.0, 10.0, 100.0)  # of the level
 
 
 def posterior_shrinkage(
@@ -76,6 +75,20 @@ def pooled(*estimates: tuple[float, float]) -> tuple[float, float]:
     total = math.fsum(weights)
     means = math.fsum(w * mean for w, (mean, _) in zip(weights, estimates, strict=True))
     return means / total, 1 / total
+
+
+def level_shrinkage(clip: float, level: float, noise: float) -> tuple[float, float]:
+    """What is kept of a level, and of the variance of its noise; errors have the size ``clip``.
+
+    Examples
+    --------
+    >>> [round(each, 3) for each in level_shrinkage(1.0, level=2.0, noise=0.1)]
+    [1.927, 0.093]
+    """
+    square = MEAN_SQUARE * clip**2
+    sizes = [square * each for each in _LEVEL_SHIFTS]
+    part = posterior_shrinkage(level**2, np.array([noise]), sizes)
+    return part * level, part**2 * noise
 
 
 # a histogram of errors
@@ -265,15 +278,12 @@ def _trust(sd: float) -> float:
 
 # a descent
 
-MEAN_SQUARE = 1.57
-"""Mean square over squared mean size of a normal error."""
-
 _BETA = 0.25  # energy of the constant beside the slopes
 _GUESS, _CONSTANT = 0.35, 0.4  # guessed shift in units of the error, share of it on the constant
 _HEDGE = ((1.0, 0.5), (0.25, 0.25), (0.0625, 0.25))  # curvature against the public one, weight
 _HORIZONS = tuple(2.0**p for p in range(-2, 11))
 _PACE, _LEAST_STEPS, _MOST_STEPS = 1.5, 40, 700
-Coordinates = Callable[[FloatArray, FloatArray | None], tuple[FloatArray, FloatArray | None]]
+_Coordinates = Callable[[FloatArray, FloatArray | None], tuple[FloatArray, FloatArray | None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,7 +358,7 @@ class DescentOutcome:
         return np.asarray(rows[:, : len(self.slopes)] @ (scale * self.slopes))
 
 
-def descent_rows(cleaning: Cleaning, coordinates: Coordinates, width: int) -> Prepared:
+def descent_rows(cleaning: Cleaning, coordinates: _Coordinates, width: int) -> Prepared:
     """Private rows of a descent: coordinates and a constant, in length 1 at most; weight; length.
 
     A row that is longer is shrunk together with its error, which is a weight of the row: the model
@@ -421,9 +431,8 @@ def planned_descent(
     learned = 1 - known.unlearned[:-1]
     chance = size / budget.n_rows * learned**2  # other rows, other slopes
     moved = float(energy[:-1] @ path[:-1] ** 2)
-    part = posterior_shrinkage(
-        moved, noise[:-1] + chance, [size * each for each in SLOPE_SHIFTS], SLOPE_SPIKE
-    )
+    sizes = [size * each for each in SLOPE_SHIFTS]
+    part = posterior_shrinkage(moved, noise[:-1] + chance, sizes, _SLOPE_SPIKE)
     return DescentOutcome(
         slopes=path[:-1] / math.sqrt(1 + _BETA),
         level=float(path[-1]) * math.sqrt(energy[-1]),

@@ -48,15 +48,14 @@ from .regression_facts import (
 )
 from .regression_inference import (
     CELLS,
-    LEVEL_SHIFTS,
     MEAN_SQUARE,
     DescentOutcome,
     DescentProblem,
     LineSearch,
     descent_rows,
+    level_shrinkage,
     planned_descent,
     pooled,
-    posterior_shrinkage,
 )
 from .releases import StepBudget, StepResult
 
@@ -265,12 +264,12 @@ def adapt_numbers(facts: RegressionFacts, session: Session) -> StepResult:
     error = start.facts.square_error(clip) + kept.gain
     path = _descend(budget, start, clip)
     second = path.level(start, clip)
-    rest = _more_than_noise(clip, *pooled(first, second))[0] - level
+    rest = level_shrinkage(clip, *pooled(first, second))[0] - level
     part = _find_part(budget, path, clip, rest)
     moved = part**2 * path.end.moved
     first, kept = _older(first, moved), kept.plus(moved, part**2 * path.end.noise)
     third = _find_level(budget, start, path, clip, part, rest)
-    whole, noise = _more_than_noise(clip, *pooled(first, second, third))
+    whole, noise = level_shrinkage(clip, *pooled(first, second, third))
     kept = kept.plus(whole**2 - level**2, noise - level_noise)
     said = f"together with the mean before, answers move by {plain(whole, 3)} in all"
     budget.record("level", said)
@@ -316,7 +315,7 @@ def _find_mean(
     query = MeanNumber(start.rows, errors, -bound, bound, "mean")
     (mean,), sd = budget.release(query, budget.shares["mean"])
     seen, chance = middle + mean, MEAN_SQUARE * clip**2 / budget.n_rows
-    level, noise = _more_than_noise(clip, seen, sd**2 + chance)
+    level, noise = level_shrinkage(clip, seen, sd**2 + chance)
     missed = start.facts.missed[reach] * clip
     inside = abs(mean) < bound / 2  # else errors are clipped, and their mean may be anywhere
     part = level / seen if seen else 0.0
@@ -463,14 +462,6 @@ def _reach(budget: StepBudget, facts: RegressionFacts, name: str) -> float:
     """Where errors are clipped for their mean, in R: least of what is missed and noise together."""
     missed, sd = facts.missed, 2 / budget.precision_of(name)
     return min(LEVEL_CLIPS, key=lambda k: missed[k] ** 2 + (k * sd) ** 2)
-
-
-def _more_than_noise(clip: float, level: float, noise: float) -> _Estimate:
-    """What is kept of a level, and of the variance of its noise."""
-    square = MEAN_SQUARE * clip**2
-    sizes = [square * each for each in LEVEL_SHIFTS]
-    part = posterior_shrinkage(level**2, np.array([noise]), sizes)
-    return part * level, part**2 * noise
 
 
 def _older(seen: _Estimate, moved: float) -> _Estimate:
