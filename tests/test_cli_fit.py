@@ -18,6 +18,7 @@ from dpadapt.evaluation import Evaluation
 from dpadapt.modelfolder import load_model
 from dpadapt.privacy import Ledger, PrivacyError
 from dpadapt.privacy.accounting.events import GaussianEvent
+from dpadapt.report.filing import measured_rows
 
 SENTINEL = "987654.321"
 LINEAR = ("--set", "experts=linear")
@@ -367,7 +368,8 @@ def test_a_fit_and_its_evaluation_from_one_file_cost_the_larger(here):
     assert found["mae"].verdict == "better"
     assert load_model("model").guarantee_.epsilon == pytest.approx(1.0, rel=1e-6)
     page = Path("model/report.html").read_text(encoding="utf-8")
-    assert f"{found['mae'].model.value:.4g} ({found['mae'].model.low:.4g} to" in page
+    (mae,) = (row for row in measured_rows(found.to_dict()) if row[0] == found["mae"].title)
+    assert mae[1] in page
     assert "--force to replace it" in fit("--holdout", 0.2, out="./model", code=1)
 
 

@@ -31,8 +31,7 @@ from dpadapt.reweighting import (
     ProfiledLogistic,
     Statistics,
     known_noise,
-    known_noise_course,
-    known_noise_whole,
+    plan,
 )
 from dpadapt.reweighting.moments import MomentCourse
 from dpadapt.testing import Facts, Subject, parametrize_with_private_checks
@@ -118,7 +117,7 @@ def apart(subject, *names):
 @pytest.fixture(scope="module", autouse=True)
 def quick_courses():
     """Each course is chosen once (a function of public facts): ten steps rather than 100."""
-    right, known = known_noise.choose_course, {}
+    right, known = plan.choose_course, {}
 
     @functools.wraps(right)
     def choose_course(problem, n_rows, mu):
@@ -129,10 +128,9 @@ def quick_courses():
         return known[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        for module in (known_noise, known_noise_whole, classification_step):
+        for module in (known_noise, plan, classification_step):
             patch.setattr(module, "choose_course", choose_course)
-        for module in (known_noise_course, known_noise_whole):
-            patch.setattr(module, "LEAST_STEPS", 10)
+        patch.setattr(plan, "LEAST_STEPS", 10)
         yield
 
 
