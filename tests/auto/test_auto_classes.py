@@ -9,11 +9,10 @@ from sklearn.linear_model import LogisticRegression
 
 from dpadapt import AdaMixClassifier, AutoClassifier, PrivacyError, Private
 from dpadapt.audit import replay
-from dpadapt.auto import classification_noise
-from dpadapt.auto.classification_noise import centred, slopes
-from dpadapt.auto.classification_prior import Found, chance_of_shift
+from dpadapt.auto import classification_inference
+from dpadapt.auto.classification_inference import Observation, centred, shift_posterior, slopes
 from dpadapt.auto.classification_step import _prepared, _wrong
-from dpadapt.auto.descent import Looks, descend
+from dpadapt.auto.releases import StepBudget
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.statistics import mean_number
@@ -190,28 +189,31 @@ def test_the_rehearsal_is_what_a_step_does_without_a_shift(classes, monkeypatch)
     own (rehearsed slopes of .01 to .10), and the four chains of a fit scatter by a half. Experts of
     a fold have seen fewer rows than those of the model, so there is a little more to mend.
     """
-    monkeypatch.setattr(classification_noise, "_CHAINS", 20)
+    monkeypatch.setattr(classification_inference, "_CHAINS", 20)
     rehearsed, real, lengths = [], [], []
     for table in range(4):
         X, y = rows(1500, 100 * table, classes, noise=0.5)
         facts = AutoClassifier(**BUDGET, experts=["linear"]).public_facts(X, y)
         start = facts.start(100.0)
         course = choose_course(facts.problem(start, 100.0), 400, 0.5)
-        rehearsal, shape = facts.rehearsal(start, course), (len(course.geometry.mean) + 1, classes)
+        simulation, shape = (
+            facts.simulation(start, course),
+            (len(course.geometry.mean) + 1, classes),
+        )
         prepared = _prepared(facts, start, course.geometry, shape)
         for seed in range(6):
             T, t = rows(400, 100 * table + seed + 1, classes, noise=0.5)
             private = Private(T, t).encode(list(range(classes)))
             with private.open(**{**BUDGET, "epsilon": 2.0, "random_state": seed}) as session:
-                looks = Looks.open(session)
+                budget = StepBudget.open(session)
                 given = (course.clip, course.horizon, course.steps, 1.0)
-                move = centred(descend(looks, prepared, shape, *given))
-            energy, (Z, _) = rehearsal.energy(move), prepared(T - X.mean(axis=0), t)
+                move = centred(budget.descend(prepared, shape, *given))
+            energy, (Z, _) = simulation.energy(move), prepared(T - X.mean(axis=0), t)
             each = slopes(Z[:, : shape[0]] @ move, Z[:, shape[0] : -1], t, energy)
             real.append((energy, np.clip(each, -1, 1).mean()))
-        scale = 2 * course.clip / looks.precision * course.steps**0.5
-        rehearsed.append(rehearsal.by_chance(400, scale)[:2])
-        lengths.append([rehearsal.by_chance(n, scale=0.0)[0] for n in (400, 10**6)])
+        scale = 2 * course.clip / budget.precision * course.steps**0.5
+        rehearsed.append(simulation.run(400, scale)[:2])
+        lengths.append([simulation.run(n, scale=0.0)[0] for n in (400, 10**6)])
     few, many = np.mean(lengths, axis=0)
     assert few > many, "few rows make a move longer, too"
     (by_chance, usual), (energy, slope) = np.mean(rehearsed, axis=0), np.mean(real, axis=0)
@@ -224,10 +226,10 @@ def test_energy_knows_only_what_moves_classes_apart():
     facts = AutoClassifier(**BUDGET, experts=["linear"]).public_facts(X, y)
     start = facts.start(100.0)
     course = choose_course(facts.problem(start, 100.0), 400, 0.5)
-    rehearsal = facts.rehearsal(start, course)
-    width = len(rehearsal.course.geometry.mean) + 1
-    assert rehearsal.energy(np.full((width, 2), 9.0)) == 0.0
-    assert rehearsal.energy(np.outer(np.ones(width), [0.0, 1.0])) > 0.0
+    simulation = facts.simulation(start, course)
+    width = len(simulation.course.geometry.mean) + 1
+    assert simulation.energy(np.full((width, 2), 9.0)) == 0.0
+    assert simulation.energy(np.outer(np.ones(width), [0.0, 1.0])) > 0.0
 
 
 @pytest.mark.parametrize("n", [200, 1000, pytest.param(20_000, marks=pytest.mark.slow)])
@@ -254,8 +256,8 @@ def test_shares_of_the_looks_and_the_descent_add_up(n):
 
 
 def chance(wrong=0.2, length=1.0, slope=None, noise=0.02):
-    given = None if slope is None else Found(slope, noise, usual=0.05)
-    return chance_of_shift(Found(wrong, 0.03, usual=0.2), length, given)
+    given = None if slope is None else Observation(slope, noise, expected=0.05)
+    return shift_posterior(Observation(wrong, 0.03, expected=0.2), length, given)
 
 
 def test_each_finding_alone_tells_a_shift():
@@ -285,7 +287,7 @@ def test_noise_tells_nothing():
 @pytest.mark.parametrize("expected", [0.0, 0.95])
 def test_models_that_are_always_right_or_hardly_ever(expected):
     for wrong in (-9.0, 0.0, 1.0, 9.0):
-        assert 0 <= chance_of_shift(Found(wrong, 0.1, usual=expected), 0.0) <= 1
+        assert 0 <= shift_posterior(Observation(wrong, 0.1, expected=expected), 0.0) <= 1
 
 
 @pytest.mark.parametrize("public", [100, pytest.param(400, marks=pytest.mark.slow)])
@@ -323,9 +325,9 @@ def test_more_of_a_move_by_chance_costs_more():
     facts = AutoClassifier(**BUDGET, experts=["linear"]).public_facts(X, y)
     start = facts.start(50.0)
     course = choose_course(facts.problem(start, 50.0), 200, 0.05)
-    rehearsal = facts.rehearsal(start, course)
-    moves = rehearsal.by_chance(200, scale=0.3).moves
-    errors = [rehearsal.error(moves, part) for part in (0.0, 0.5, 1.0, 4.0)]
+    simulation = facts.simulation(start, course)
+    moves = simulation.run(200, scale=0.3).moves
+    errors = [simulation.error(moves, part) for part in (0.0, 0.5, 1.0, 4.0)]
     assert errors[0] == facts.error
     assert errors[0] < errors[2] < errors[3]
 

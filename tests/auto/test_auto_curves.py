@@ -11,8 +11,7 @@ from dpadapt import AutoClassifier, AutoRegressor, Private
 from dpadapt.audit import replay
 from dpadapt.auto import curves
 from dpadapt.auto.curves import Curves, Leaves, curve_waves, first_trees, worth
-from dpadapt.auto.experts import Waves, fit_expert
-from dpadapt.auto.trees import fit_class_trees, fit_trees
+from dpadapt.auto.experts import Waves, fit_class_trees, fit_expert, fit_trees
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.testing.search import HOSTILE_ROWS, hostile_row
 
@@ -264,6 +263,6 @@ def test_many_rows_are_taken_in_parts(monkeypatch):
     X, y = stairs(400, 0)
     made = Curves.of(Leaves.of(fit_trees(X, y)), X, most=4, size=1.0)
     whole = made(X)
-    monkeypatch.setattr(curves, "_TOGETHER", 5000)
+    monkeypatch.setattr(curves, "_CELLS_AT_ONCE", 5000)
     np.testing.assert_allclose(made(X), whole, rtol=1e-12, atol=1e-13)
     assert made(X[:0]).shape == (0, 4)

@@ -8,17 +8,25 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeCV
 
 from dpadapt import AutoRegressor
-from dpadapt.auto.experts import Own, Waves, cross_fit, expert_kinds, fit_expert
-from dpadapt.auto.folds import (
+from dpadapt.auto.experts import (
+    Own,
+    Trees,
+    Waves,
+    expert_kinds,
+    fit_expert,
+    fit_trees,
+    quick_ridge,
+)
+from dpadapt.auto.stacking import (
     block_folds,
     class_folds,
+    class_weights,
     cluster_folds,
+    convex_weights,
+    cross_fit,
     group_folds,
     trial_rows,
 )
-from dpadapt.auto.public_model import class_weights, convex_weights
-from dpadapt.auto.ridge import quick_ridge
-from dpadapt.auto.trees import Trees, fit_trees
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4))

@@ -10,11 +10,10 @@ from sklearn.base import BaseEstimator
 
 from dpadapt import AutoClassifier, AutoRegressor, PrivacyError, Private
 from dpadapt.audit import combinations, replay, replay_combination
-from dpadapt.auto.classification_noise import ClassNoHarm
+from dpadapt.auto.classification_inference import ClassNoHarm
 from dpadapt.auto.classification_step import _slope, _wrong
-from dpadapt.auto.regression_look_back import LookBack
-from dpadapt.auto.regression_outlook import NoHarm
-from dpadapt.auto.regression_step import _shares
+from dpadapt.auto.regression_inference import LineSearch
+from dpadapt.auto.regression_step import NoHarm, _shares
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.recording.recording import recording
 from dpadapt.privacy.statistics import MeanVector, histogram, mean_number
@@ -30,7 +29,7 @@ def whole(X, y):
     return np.column_stack([X, y])
 
 
-BACK = LookBack(error=1.0, square=0.25, precision=100.0)
+BACK = LineSearch(error=1.0, square=0.25, precision=100.0)
 TURN = np.array([0.5, -0.7, 0.2])
 SLOPE = _slope(np.array([[-1.0, 1.0]]), energy=1e-3)  # of rows with one feature and two scores
 QUERIES = {

@@ -10,13 +10,19 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from dpadapt import AutoRegressor, Private
-from dpadapt.auto.queries import shrunk
-from dpadapt.auto.regression_errors import CELLS, ErrorShapes
-from dpadapt.auto.regression_look_back import LookBack
-from dpadapt.auto.regression_outlook import NoHarm, Outlook
-from dpadapt.auto.regression_prior import SHIFTS, SPIKE, kept
-from dpadapt.auto.regression_walk import walk_rows
+from dpadapt.auto.auto_regressor import ErrorQuantiles
+from dpadapt.auto.regression_inference import (
+    CELLS,
+    SLOPE_SHIFTS,
+    SPIKE,
+    ErrorShapes,
+    LineSearch,
+    descent_rows,
+    posterior_shrinkage,
+)
+from dpadapt.auto.regression_step import NoHarm
 from dpadapt.privacy import Cleaning
+from dpadapt.privacy.statistics.forms import shrunk
 
 RNG = np.random.default_rng(0)
 ERRORS = RNG.standard_t(5, size=4000)
@@ -32,24 +38,26 @@ def shares(errors):
 @pytest.mark.parametrize("move", [-20.0, -1.0, 0.0, 0.5, 5.0])
 @pytest.mark.parametrize("times", [0.25, 1.0, 8.0])
 def test_a_histogram_tells_where_errors_are_and_how_large(move, times):
-    seen = SHAPES.seen(shares(times * ERRORS + move), sd=0.005)
-    assert abs(seen.move - move) < 0.5 * max(abs(move), times), "cells are wide far away"
+    seen = SHAPES.posterior(shares(times * ERRORS + move), sd=0.005)
+    assert abs(seen.shift - move) < 0.5 * max(abs(move), times), "cells are wide far away"
     if abs(move) <= 1:
-        assert abs(np.log2(seen.times / times)) < 1.0
-    assert (seen.stayed > 0.5) == (abs(move) < 0.2 * times)
+        assert abs(np.log2(seen.scale / times)) < 1.0
+    assert (seen.unmoved > 0.5) == (abs(move) < 0.2 * times)
 
 
 def test_a_histogram_that_is_all_noise_says_nothing():
     noise = 5.0 * RNG.standard_normal((200, len(CELLS) + 1))
-    seen = [SHAPES.seen(shares(ERRORS) + each, sd=5.0) for each in noise]
-    assert max(abs(each.move) for each in seen) < 1.0
-    assert 0.6 < np.median([each.times for each in seen]) < 1.7
-    assert min(each.stayed for each in seen) > 0.3
+    seen = [SHAPES.posterior(shares(ERRORS) + each, sd=5.0) for each in noise]
+    assert max(abs(each.shift) for each in seen) < 1.0
+    assert 0.6 < np.median([each.scale for each in seen]) < 1.7
+    assert min(each.unmoved for each in seen) > 0.3
 
 
 def test_more_of_a_larger_move_is_kept():
     noise = np.full(8, 0.05)
-    parts = [kept(moved, noise, SHIFTS) for moved in (0.0, 0.4, 1.0, 3.0, 10.0)]
+    parts = [
+        posterior_shrinkage(moved, noise, SLOPE_SHIFTS) for moved in (0.0, 0.4, 1.0, 3.0, 10.0)
+    ]
     assert parts == sorted(parts)
     assert parts[0] < 0.05
     assert 0.75 < parts[-1] < 1.0
@@ -59,7 +67,9 @@ def test_without_a_shift_little_of_the_noise_is_kept():
     for count in (1, 8, 100):
         noise = np.full(count, 1.0 / count)
         moves = np.sum(RNG.standard_normal((2000, count)) ** 2, axis=1) / count
-        parts = np.array([kept(float(moved), noise, SHIFTS) for moved in moves])
+        parts = np.array(
+            [posterior_shrinkage(float(moved), noise, SLOPE_SHIFTS) for moved in moves]
+        )
         assert np.mean(parts**2 * moves) < 0.35, "in units of the noise"
 
 
@@ -73,16 +83,16 @@ def test_what_is_kept_is_the_posterior_mean_of_one_number():
     seen = truth + np.sqrt(noise) * RNG.standard_normal(400_000)
     near = np.abs(np.abs(seen) - 1.2) < 0.05
     expected = np.mean(truth[near] / seen[near])
-    assert kept(1.44, np.array([noise]), sizes) == pytest.approx(expected, abs=0.02)
+    assert posterior_shrinkage(1.44, np.array([noise]), sizes) == pytest.approx(expected, abs=0.02)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-200, 1e200])
 def test_kept_is_a_number_for_any_noise(noise):
-    assert 0.0 <= kept(1.0, np.full(3, noise), SHIFTS) <= 1.0
+    assert 0.0 <= posterior_shrinkage(1.0, np.full(3, noise), SLOPE_SHIFTS) <= 1.0
 
 
 def test_long_rows_are_a_weight():
-    rows = walk_rows(Cleaning(1e6, label_range=(-1e6, 1e6)), lambda X, y: (X, y), 2)
+    rows = descent_rows(Cleaning(1e6, label_range=(-1e6, 1e6)), lambda X, y: (X, y), 2)
     X, y = np.array([[0.1, 0.0], [30.0, 40.0]]), np.array([3.0, 3.0])
     found, errors = rows(X, y)
     assert np.linalg.norm(found[:, :3], axis=1).max() <= 1 + 1e-12
@@ -95,17 +105,17 @@ def test_long_rows_are_a_weight():
 def test_a_look_back_finds_the_part_of_a_move_that_pays(best, longer):
     move = longer * RNG.standard_t(4, size=20_000)
     errors = best * move + ERRORS.std() * RNG.standard_normal(len(move))
-    look = LookBack(error=1.0, square=1.0, precision=1e3)
+    look = LineSearch(error=1.0, square=1.0, precision=1e3)
     found = shrunk(look.products(errors, move), 1.0).mean(axis=0)
-    assert look.part(found, 1e-3, before=0.1, by_chance=0.0) == pytest.approx(best, abs=0.1)
-    assert look.part(found, 50.0, before=0.1, by_chance=0.0) == pytest.approx(0.1, abs=0.05)
+    assert look.part(found, 1e-3, before=0.1, optimism=0.0) == pytest.approx(best, abs=0.1)
+    assert look.part(found, 50.0, before=0.1, optimism=0.0) == pytest.approx(0.1, abs=0.05)
 
 
 def test_a_look_back_at_noise_gives_most_of_it_back():
-    look = LookBack(error=1.0, square=0.1, precision=30.0)
+    look = LineSearch(error=1.0, square=0.1, precision=30.0)
     noise = 2 / 30.0 * RNG.standard_normal((500, 2))
     parts = [
-        look.part(np.array([0.0, 0.1 / look.cuts[1]]) + each, 2 / 30.0, 0.1, 0.0) for each in noise
+        look.part(np.array([0.0, 0.1 / look.clips[1]]) + each, 2 / 30.0, 0.1, 0.0) for each in noise
     ]
     assert np.mean(np.square(parts)) < 0.06
 
@@ -159,7 +169,7 @@ def test_levels_that_are_none_are_refused(level):
 
 
 def test_noise_makes_an_interval_wider():
-    quiet, loud = Outlook.of(ERRORS), Outlook.of(ERRORS, noise=3.0 * ERRORS.var())
+    quiet, loud = ErrorQuantiles.of(ERRORS), ErrorQuantiles.of(ERRORS, noise=3.0 * ERRORS.var())
     for one, two in zip(quiet.ends(0.9), loud.ends(0.9), strict=True):
         assert two == pytest.approx(2 * one, rel=0.1)
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from dpadapt.auto.reading import Reader
+from dpadapt.auto.stacking import Reader
 from dpadapt.cli import app
 from dpadapt.preview import Preview, Target, preview
 from dpadapt.preview.asking import classifies

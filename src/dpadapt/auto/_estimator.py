@@ -23,12 +23,13 @@ from dpadapt.learning.story import Fact, Story, class_facts, labels_told
 from dpadapt.learning.tables import known_columns, words_for_tables
 from dpadapt.privacy import Private, Session
 
-from .descent import STEP
-from .reading import Reader
-from .releases import Step, draw_releases
+from .releases import PRIVATE_STEP, ReleaseRecord, StepResult
+from .stacking import Reader
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+from textwrap import wrap
+from typing import TYPE_CHECKING
 
 _LARGEST = 1e100  # number in public rows or labels
 
@@ -133,7 +134,7 @@ class AutoEstimator(PrivateEstimator):
         """Fit the experts and their stack to public rows."""
 
     @abstractmethod
-    def _step(self, facts: Any, session: Session) -> Step:
+    def _step(self, facts: Any, session: Session) -> StepResult:
         """Take the private step."""
 
     def explain_figure(self) -> Figure:
@@ -166,7 +167,7 @@ class AutoEstimator(PrivateEstimator):
             check_units(problem)
         facts = self._facts(problem)
         model = deepcopy(facts.model)  # an expert of somebody's own may keep what it is given
-        step, labels = Step(None, (), None, (problem.note,)), tuple[str, ...]()
+        step, labels = StepResult(None, (), None, (problem.note,)), tuple[str, ...]()
         if session is not None:
             step = self._step(facts, session)
             labels = (labels_told(session.guarantee),)
@@ -175,24 +176,24 @@ class AutoEstimator(PrivateEstimator):
             "adapted_": step.adapted,
             "no_harm_": step.no_harm,
             "releases_": step.releases,
-            "explain_": (*self._public_sentences(problem, facts), *labels, *step.told),
+            "explain_": (*self._public_sentences(problem, facts), *labels, *step.sentences),
             **self._more(problem, facts, step),
         }
 
-    def _more(self, problem: AutoProblem, facts: Any, step: Step) -> dict[str, Any]:
+    def _more(self, problem: AutoProblem, facts: Any, step: StepResult) -> dict[str, Any]:
         """Fitted attributes of one of the estimators alone."""
         return {}
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
         parts = self._weighed(facts.model)
-        told = [f"The public model is a stack of experts on {len(problem.X)} rows: {parts}."]
-        told.extend(_constant(problem.table, facts.model))
+        sentences = [f"The public model is a stack of experts on {len(problem.X)} rows: {parts}."]
+        sentences.extend(_constant(problem.table, facts.model))
         for role in () if problem.table is None else number_ids(problem.table):
-            told.append(
+            sentences.append(
                 f"The column {role.name} {role.why}, and was used all the same: leave it out if it "
                 "is one."
             )
-        return tuple(told)
+        return tuple(sentences)
 
     def _weighed(self, model: Any) -> str:
         """Experts by name, with their weights."""
@@ -232,7 +233,9 @@ class AutoEstimator(PrivateEstimator):
             (*facts, *class_facts(self)),
             reads_labels=bool(self.guarantee_.events),
             result=self._result(),
-            parts={STEP: tuple((each.name, each.share, each.times) for each in self.releases_)},
+            parts={
+                PRIVATE_STEP: tuple((each.name, each.share, each.times) for each in self.releases_)
+            },
         )
 
     def _result(self) -> str:
@@ -272,15 +275,17 @@ def _constant(table: Any, model: Any) -> Iterator[str]:
     if table is None:  # perhaps made of a table by somebody else
         same = model.low == model.high
         count = int(same.sum())
-        told = f"{count} of {len(same)} features"
+        which = f"{count} of {len(same)} features"
     else:
         names = [str(name) for name in table.columns if _one_value(table[name])]
         count = len(names)
-        told = f"The column{'s' * (count > 1)} {', '.join(names)}"
+        which = f"The column{'s' * (count > 1)} {', '.join(names)}"
     if count > 1:
-        yield f"{told} are constant in public rows, which say nothing about them, and are left out."
+        yield (
+            f"{which} are constant in public rows, which say nothing about them, and are left out."
+        )
     elif count:
-        yield f"{told} is constant in public rows, which say nothing about it, and is left out."
+        yield f"{which} is constant in public rows, which say nothing about it, and is left out."
 
 
 def _one_value(column: Any) -> bool:
@@ -288,3 +293,77 @@ def _one_value(column: Any) -> bool:
         return bool(column.nunique(dropna=False) <= 1)
     except TypeError:  # cells that are lists
         return bool(column.astype(str).nunique(dropna=False) <= 1)
+
+
+# the picture
+
+_WIDE, _LINE = 58, 120  # letters of a line beside a bar, and above all
+_BESIDE, _RIGHT = 1.35, 4.0  # where texts begin, and where the axes end
+_BLUE, _ORANGE, _GREEN = "#4c78a8", "#f58518", "#2e7d32"
+
+
+def draw_releases(
+    releases: tuple[ReleaseRecord, ...],
+    experts: dict[str, float],
+    result: str = "",
+    kept: float | None = None,
+) -> Figure:
+    """Weights of the experts, what each release cost and said, and what was kept.
+
+    Parameters
+    ----------
+    releases : tuple of ReleaseRecord
+    experts : dict
+        Weight of each public expert, by name.
+    result : str
+        What became of the public model, in a sentence.
+    kept : float, optional
+        Part of the private move that was kept.
+
+    Examples
+    --------
+    >>> figure = draw_releases((ReleaseRecord("level", 1.0, "94% of it is kept"),), {"linear": 1.0})
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['Public experts', 'Private releases: share of the budget, and what was found']
+    """
+    from dpadapt.learning.figures import blank, plain, set_title
+
+    bars = [(each.name, each.share, each.said, _ORANGE) for each in releases]
+    if kept is not None:
+        bars.append(("kept", kept, "part of the private move that is in the model", _GREEN))
+    said = [_wrapped(each[2], _WIDE) for each in bars]
+    lines = sum(max(2, each.count("\n") + 1) for each in said)
+    height = 1.2 + max(0.22 * lines, 0.45 * len(experts))
+    figure, (left, right) = blank(11, height, columns=2)
+    left.get_gridspec().set_width_ratios([1, 2.6])
+    left.barh([plain(each) for each in experts], list(experts.values()), color=_BLUE)
+    left.invert_yaxis()
+    left.set_xlim(0, max(1.0, *experts.values()))
+    left.grid(False)
+    set_title(left, "Public experts")
+    _bars(right, bars, said)
+    set_title(right, "Private releases: share of the budget, and what was found")
+    if result:
+        figure.suptitle(_wrapped(result, _LINE), x=0.01, ha="left", fontsize=11)
+    return figure
+
+
+def _wrapped(text: str, width: int) -> str:
+    """Words of ours in lines, in which nothing is a formula."""
+    return "\n".join(wrap(text.replace("$", r"\$"), width))
+
+
+def _bars(axes: Any, bars: list[tuple[str, float, str, str]], said: list[str]) -> None:
+    """Bars from 0 to 100 %, with a text beside each where no bar or line reaches."""
+    places = range(len(bars))
+    axes.barh(places, [each[1] for each in bars], color=[each[3] for each in bars], height=0.6)
+    axes.set_yticks(places, labels=[each[0] for each in bars])
+    for place, each, text in zip(places, bars, said, strict=True):
+        axes.text(each[1] + 0.02, place, f"{each[1]:.1%}", va="center", fontsize=9)
+        axes.text(_BESIDE, place, text, va="center", fontsize=9)
+    axes.invert_yaxis()
+    axes.grid(False)
+    axes.set_xlim(0, _RIGHT)
+    axes.set_xticks([0, 0.5, 1], labels=["0 %", "50 %", "100 %"])
+    axes.spines["bottom"].set_bounds(0, 1)
+    axes.tick_params(axis="y", length=0)

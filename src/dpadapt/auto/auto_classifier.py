@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.cautions import CautionWarning
 from dpadapt.learning.constraints import Instance, Null, OneOf, Table
 from dpadapt.learning.linear import ScoreClassifier, probabilities_of
+from dpadapt.mixing.features import PublicSample, UnitRows, penalised
+from dpadapt.mixing.known_noise import KnownNoise, unseen_scores
+from dpadapt.mixing.noisy_gradients import gradient_mechanisms, open_gradients
+from dpadapt.mixing.solver import Iterates, Run
 from dpadapt.privacy import Session
 from dpadapt.rare import ClassErrors, told_of_rare_classes, weights_of_classes
 
 from ._estimator import AutoEstimator, AutoProblem
-from .classification_few import FEW, FewFacts, adapt_few, few_facts
 from .classification_step import ClassFacts, adapt_classes
-from .experts import CLASSIFICATION, cross_fit, expert_kinds, fit_expert
-from .folds import class_folds, cluster_folds, group_folds
-from .public_model import PublicModel, class_weights, log_loss
-from .releases import Step
+from .experts import CLASSIFICATION, expert_kinds, fit_expert
+from .releases import ReleaseRecord, StepResult
+from .stacking import (
+    PublicStack,
+    class_folds,
+    class_weights,
+    cluster_folds,
+    cross_fit,
+    group_folds,
+    log_loss,
+)
 
 _MOST_UNLIKE = 2.0
 _MOST_NAMED = 10  # classes
+FEW = 300  # public rows; with fewer, AdaMix was ahead or equal in most tables that were tried
 
 
 class AutoClassifier(AutoEstimator, ScoreClassifier):
@@ -64,9 +76,9 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
-    public_model_ : PublicModel
+    public_model_ : PublicStack
         The start: a stack of the experts, with a ``predict`` of its own.
-    adapted_ : Scores, DirectionScores or None
+    adapted_ : ClassScores, DirectionScores or None
         Scores of the classes after the private step.
     class_weights_ : ndarray of shape (k,)
         What a mistake costs, from ``class_weight``.
@@ -78,7 +90,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
     no_harm_ : ClassNoHarm or None
         What the private step would cost if nothing had shifted, rehearsed on public rows; printed,
         a sentence. None with fewer than 300 public rows, where it is AdaMix.
-    releases_ : tuple of Release
+    releases_ : tuple of ReleaseRecord
         Name, share of the budget and finding of each release.
     guarantee_ : Guarantee
     n_features_in_ : int
@@ -197,7 +209,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         weights = class_weights(usual, codes)
         experts = tuple(fit_expert(kind, problem.X, codes, k) for kind in kinds)
         low, high = problem.X.min(axis=0), problem.X.max(axis=0)
-        model = PublicModel(experts, weights, low, high, None, problem.reader, problem.names)
+        model = PublicStack(experts, weights, low, high, None, problem.reader, problem.names)
         return ClassFacts(model, problem.X, codes, usual, unlike, plain)
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
@@ -205,7 +217,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
             return facts.sentences
         return super()._public_sentences(problem, facts)
 
-    def _step(self, facts: Any, session: Session) -> Step:
+    def _step(self, facts: Any, session: Session) -> StepResult:
         few = isinstance(facts, FewFacts)
         return adapt_few(facts, session) if few else adapt_classes(facts, session)
 
@@ -214,7 +226,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         weights_of_classes(self.class_weight, problem.labels, problem.names)  # before any expense
         return problem
 
-    def _more(self, problem: AutoProblem, facts: Any, step: Step) -> dict[str, Any]:
+    def _more(self, problem: AutoProblem, facts: Any, step: StepResult) -> dict[str, Any]:
         weights = weights_of_classes(self.class_weight, problem.labels, problem.names)
         few = isinstance(facts, FewFacts)
         rows = facts.model.rows(problem.X)
@@ -233,10 +245,13 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
     def _solve(self, problem: AutoProblem, session: Session | None) -> dict[str, Any]:
         found = super()._solve(problem, session)
         start = replace(found["public_model_"], class_weights=found["class_weights_"])
-        told = (*found["explain_"], *self._weights_told(problem, found["class_weights_"]))
-        return {**found, "public_model_": start, "explain_": told}
+        sentences = (
+            *found["explain_"],
+            *self._class_weight_sentences(problem, found["class_weights_"]),
+        )
+        return {**found, "public_model_": start, "explain_": sentences}
 
-    def _weights_told(self, problem: AutoProblem, weights: Any) -> tuple[str, ...]:
+    def _class_weight_sentences(self, problem: AutoProblem, weights: Any) -> tuple[str, ...]:
         if self.class_weight is None:
             return ()
         pairs = list(zip(problem.names, weights, strict=True))
@@ -259,3 +274,124 @@ def _usual(scores: Any) -> NDArray[np.float64]:
 
 def _loss(logits: Any, codes: Any) -> float:
     return log_loss(np.einsum("nij,i->nj", logits, class_weights(logits, codes)), codes)
+
+
+# few public rows
+
+_FAR = float(np.finfo(np.float64).max)  # nothing is cut there, and no unit is larger
+_LEAST_TEMPER, _MOST_TEMPER = 0.1, 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class DirectionScores:
+    """Centred scores of the classes, linear in the direction of a row.
+
+    Parameters
+    ----------
+    units : UnitRows
+    weights : ndarray of shape (d + 1, k)
+
+    Examples
+    --------
+    >>> units = UnitRows(np.zeros(1), np.ones(1), bias=0.75, classes=2)
+    >>> DirectionScores(units, np.array([[0.0, 5.0], [0.0, 0.0]]))(np.array([[9.0]]))
+    array([[-2.,  2.]])
+    """
+
+    units: UnitRows
+    weights: FloatArray
+
+    def __call__(self, rows: FloatArray, logits: FloatArray | None = None) -> FloatArray:
+        """Scores, of shape (n, k); logits of experts are not needed."""
+        scores = self.units.rows(rows) @ self.weights
+        return np.asarray(scores - scores.mean(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, eq=False)
+class FewFacts:
+    """The public model of few rows, and what the private step needs of them.
+
+    There is little to hold out, and trees know nothing yet: no experts to stack. The start is the
+    penalised logistic regression of directions (:mod:`dpadapt.mixing`), tempered on public rows
+    that it has not seen; the private step is the known-noise descent of AdaMix from there.
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> facts = few_facts(X, (X[:, 0] > 0).astype(int), np.array(["no", "yes"]), reader=None)
+    >>> len(facts.model.experts), bool(0.1 <= facts.temper <= 10)
+    (1, True)
+    """
+
+    model: PublicStack
+    public: PublicSample
+    units: UnitRows
+    temper: float
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What the public model is."""
+        constant = int((self.units.scale == _FAR).sum())
+        sentences = (
+            f"{len(self.public)} public rows are few: the public model is a logistic regression of "
+            "their directions, without other experts.",
+        )
+        left_out = f"Of their columns {constant} have one value only and are left out."
+        return (*sentences, left_out) if constant else sentences
+
+
+def few_facts(X: FloatArray, codes: Any, names: Any, reader: Any) -> FewFacts:
+    """Fit directions to public rows; a column that is constant there has no direction.
+
+    Examples
+    --------
+    >>> X = np.column_stack([np.linspace(-1, 1, 40), np.ones(40)])
+    >>> facts = few_facts(X, (X[:, 0] > 0).astype(int), np.array([0, 1]), reader=None)
+    >>> facts.units.rows(np.array([[0.5, 1e9]])).round(2)
+    array([[0.96, 0.  , 0.29]])
+    """
+    classes = len(names)
+    low, high = X.min(axis=0), X.max(axis=0)
+    units = UnitRows.of(X, codes, classes)
+    units = replace(units, scale=np.where(high > low, units.scale, _FAR))
+    public = PublicSample(units.rows(X), codes, classes)
+    held_out, temper = unseen_scores(public), 1.0
+    if held_out is not None:
+        found = class_weights(held_out[:, None, :], codes)[0]
+        temper = float(np.clip(found, _LEAST_TEMPER, _MOST_TEMPER))
+    expert = DirectionScores(units, penalised(public))
+    far = np.full(X.shape[1], _FAR)
+    low, high = np.where(high > low, -far, low), np.where(high > low, far, high)
+    model = PublicStack((expert,), np.array([temper]), low, high, None, reader, names)
+    return FewFacts(model, public, units, temper)
+
+
+def adapt_few(facts: FewFacts, session: Session) -> StepResult:
+    """Spend a session on the descent of AdaMix; return what was found.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Private
+    >>> X = np.random.default_rng(0).normal(size=(40, 2))
+    >>> codes = (X[:, 0] > 0).astype(int)
+    >>> facts = few_facts(X, codes, np.array([0, 1]), reader=None)
+    >>> with Private(X, codes).open(epsilon=1.0, delta=1e-6) as session:
+    ...     found = adapt_few(facts, session)
+    >>> found.adapted(X).shape, round(session.guarantee.epsilon, 6)
+    ((40, 2), 1.0)
+    """
+    units, public, solver = facts.units, facts.public, KnownNoise()
+    steps = solver.usual_steps.number(session)
+    cleaning, shape = units.cast(np.float32), (units.width, units.classes)
+    mechanisms = gradient_mechanisms(session, cleaning, shape, steps, sample_size=None)
+    gradients, size = open_gradients(session, cleaning, session.plan(**mechanisms), None)
+    start = facts.model.experts[0].weights
+    weights, found = solver.train(Run(gradients, public, start, "public", size, Iterates(steps)))
+    plan = found["plan_"]
+    said = (
+        f"with {len(public)} public rows the private step is that of AdaMix, {steps} noisy steps, "
+        f"after which a score has noise of {plan.kappa:.2g}"
+    )
+    release = ReleaseRecord("descent", 1.0, said, steps)
+    adapted = DirectionScores(units, facts.temper * weights)
+    return StepResult(adapted, (release,), None, (release.sentence(),))

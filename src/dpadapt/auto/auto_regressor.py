@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Session
 
 from ._estimator import AutoEstimator, AutoProblem
-from .experts import REGRESSION, cross_fit, expert_kinds, fit_expert
-from .folds import block_folds, group_folds, shuffled_folds, trial_rows
-from .public_model import PublicModel, convex_weights
-from .regression_facts import RegressionFacts
-from .regression_outlook import Outlook, check_level
-from .regression_step import adapt_numbers
-from .releases import Step
+from .experts import REGRESSION, expert_kinds, fit_expert
+from .regression_step import RegressionFacts, adapt_numbers
+from .releases import StepResult
+from .stacking import (
+    PublicStack,
+    block_folds,
+    convex_weights,
+    cross_fit,
+    group_folds,
+    shuffled_folds,
+    trial_rows,
+)
 
 _TAILS, _ROOM = (0.001, 0.999), 0.05  # scores stay within these quantiles, and a little beyond
 _FAR = 1e300  # no bound on a column: only so that it is a number
@@ -51,7 +59,7 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
 
     Attributes
     ----------
-    public_model_ : PublicModel
+    public_model_ : PublicStack
         The start: a stack of the experts, with a ``predict`` of its own.
     adapted_ : Correction or None
         What the private step adds to it.
@@ -60,9 +68,9 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
     no_harm_ : NoHarm or None
         What the private step is expected to change in the error of the public model, with its
         known noise; printed, a sentence.
-    outlook_ : Outlook
+    outlook_ : ErrorQuantiles
         Errors to be expected: what :meth:`predict_interval` rests on.
-    releases_ : tuple of Release
+    releases_ : tuple of ReleaseRecord
         Name, share of the budget and finding of each release.
     guarantee_ : Guarantee
     n_features_in_ : int
@@ -143,13 +151,10 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         ndarray of shape (n, 2)
             Lower and upper ends.
         """
-        low, high = self._outlook().ends(check_level(level))
+        check_is_fitted(self, "public_model_")
+        low, high = self.outlook_.ends(check_level(level))
         middle = self.predict(X)
         return np.column_stack([middle + low, middle + high])
-
-    def _outlook(self) -> Outlook:
-        check_is_fitted(self, "public_model_")
-        return cast("Outlook", self.outlook_)
 
     @property
     def _classifies(self) -> bool:
@@ -181,13 +186,79 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         )
         weights = (convex_weights(scores, labels) + convex_weights(easy, labels)) / 2
         experts = tuple(fit_expert(kind, problem.X, y) for kind in kinds)
-        model = PublicModel(experts, weights, low, high, bounds, problem.reader)
+        model = PublicStack(experts, weights, low, high, bounds, problem.reader)
         return RegressionFacts(model, X, labels, scores, easy)
 
-    def _step(self, facts: Any, session: Session) -> Step:
+    def _step(self, facts: Any, session: Session) -> StepResult:
         return adapt_numbers(facts, session)
 
-    def _more(self, problem: AutoProblem, facts: Any, step: Step) -> dict[str, Any]:
+    def _more(self, problem: AutoProblem, facts: Any, step: StepResult) -> dict[str, Any]:
         noise = 0.0 if step.no_harm is None else step.no_harm.noise
         errors = facts.residuals if step.adapted is None else facts.planned
-        return {"outlook_": Outlook.of(errors, step.times, noise)}
+        return {"outlook_": ErrorQuantiles.of(errors, step.scale, noise)}
+
+
+# intervals
+
+_LEVELS = np.linspace(0.0, 1.0, 401)
+_LEAST_LEVEL, _MOST_LEVEL = 0.01, 0.99
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorQuantiles:
+    """Errors to be expected of private rows.
+
+    Parameters
+    ----------
+    quantiles : ndarray
+        Of the errors of the public model on public rows that it had not seen, around their mean.
+    times : float
+        Size of private errors in public ones, as it was looked at; 1 without private rows.
+    noise : float
+        Mean square of the noise in the answers.
+
+    Examples
+    --------
+    >>> outlook = ErrorQuantiles.of(np.array([-1.0, 0.0, 1.0]))
+    >>> np.round(outlook.ends(0.9), 6)
+    array([-0.9,  0.9])
+    """
+
+    quantiles: FloatArray
+    times: float = 1.0
+    noise: float = 0.0
+
+    @classmethod
+    def of(cls, residuals: FloatArray, times: float = 1.0, noise: float = 0.0) -> ErrorQuantiles:
+        """Outlook from public residuals."""
+        return cls(np.quantile(residuals - residuals.mean(), _LEVELS), times, noise)
+
+    def ends(self, level: float) -> tuple[float, float]:
+        """Ends of an interval around 0 that holds a share ``level`` of errors.
+
+        The noise is known and independent of the errors: it adds its variance to theirs, which
+        widens the interval by the square root of one plus its share.
+        """
+        usual = float(np.mean(self.quantiles**2)) * self.times**2
+        wider = math.sqrt(1 + self.noise / max(usual, 1e-300)) if self.noise else 1.0
+        low, high = np.interp([(1 - level) / 2, (1 + level) / 2], _LEVELS, self.quantiles)
+        return float(low) * self.times * wider, float(high) * self.times * wider
+
+
+def check_level(level: Any) -> float:
+    """A level of an interval.
+
+    Examples
+    --------
+    >>> check_level(1.5)
+    Traceback (most recent call last):
+    ...
+    ValueError: level must be a number from 0.01 to 0.99, as in 0.9; got 1.5.
+    """
+    fine = isinstance(level, (int, float, np.floating)) and not isinstance(level, bool)
+    if not fine or not _LEAST_LEVEL <= level <= _MOST_LEVEL:
+        raise ValueError(
+            f"level must be a number from {_LEAST_LEVEL:g} to {_MOST_LEVEL:g}, as in 0.9; "
+            f"got {level!r}."
+        )
+    return float(level)

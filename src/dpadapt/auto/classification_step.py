@@ -11,9 +11,9 @@ to expect without a shift is known from public rows that its experts had not see
 *The look back*: how fast the log-loss of private rows falls along the move, for 0.5 to 10 % of the
 budget. Noise makes a move longer, but no row's loss falls along noise.
 
-*What is kept*: the step is rehearsed on public rows (:mod:`.classification_noise`), which shows how
-long and how steep a move is that chance and noise make. The posterior chance of a shift, from both
-looks and the length of the move, is the part of it that is kept (:mod:`.classification_prior`).
+*What is kept*: the step is rehearsed on public rows, which shows how long and how steep a move is
+that chance and noise make. The posterior chance of a shift, from both looks and the length of the
+move, is the part of it that is kept (:mod:`.classification_inference`).
 """
 
 from __future__ import annotations
@@ -30,13 +30,19 @@ from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared, mean_number
 from dpadapt.reweighting.plan import Course, PublicProblem, choose_course
 
-from .classification_noise import ClassNoHarm, Rehearsal, centred, coordinates, slopes
-from .classification_prior import Found, chance_of_shift
+from .classification_inference import (
+    ClassNoHarm,
+    NullSimulation,
+    Observation,
+    centred,
+    coordinates,
+    shift_posterior,
+    slopes,
+)
 from .curves import Curves, Leaves, affordable, first_trees, worth
-from .descent import Looks, descend
-from .experts import Linear
-from .public_model import PublicModel
-from .releases import Release, Step
+from .experts import LinearExpert
+from .releases import StepBudget, StepResult
+from .stacking import PublicStack
 
 _ENERGY = 0.6  # share of the features' public variance on logits
 _BENT = 0.2  # share of it on curves where there are any; the rest is on columns
@@ -53,7 +59,7 @@ _FAR = 1e6  # in largest public norms: only so that nothing overflows
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class ClassScores:
     """Scores of the classes, linear in logits of experts and columns.
 
     Parameters
@@ -73,7 +79,7 @@ class Scores:
 
     Examples
     --------
-    >>> scores = Scores(1.0, 0.0, np.array([[-0.5, 0.5], [0.0, 0.0], [0.0, 0.0]]))
+    >>> scores = ClassScores(1.0, 0.0, np.array([[-0.5, 0.5], [0.0, 0.0], [0.0, 0.0]]))
     >>> scores(np.zeros((1, 1)), np.array([[[-1.0, 1.0]]]))
     array([[-1.,  1.]])
     """
@@ -108,7 +114,7 @@ class ClassFacts:
 
     Parameters
     ----------
-    model : PublicModel
+    model : PublicStack
     rows : ndarray of shape (m, d)
         Cut public rows.
     codes : ndarray of shape (m,)
@@ -128,7 +134,7 @@ class ClassFacts:
     (4, 2)
     """
 
-    model: PublicModel
+    model: PublicStack
     rows: FloatArray
     codes: Any
     logits: FloatArray
@@ -149,10 +155,10 @@ class ClassFacts:
         bent = least([first_trees([each]) is not None for each in experts])
         return Leaves.of(trees) if trees and line < np.inf and worth(bent, line) else None
 
-    def start(self, precision: float) -> Scores:
+    def start(self, precision: float) -> ClassScores:
         """The public model, as scores of the features that n mu pays for."""
         classes = self.logits.shape[2]
-        plain = Scores(1.0, 1.0, np.zeros((1, classes)))
+        plain = ClassScores(1.0, 1.0, np.zeros((1, classes)))
         features = plain.features(self.rows, self.logits)
         width = features.shape[1] - self.rows.shape[1]
         varies = np.ptp(self.rows, axis=0) > 0
@@ -168,7 +174,7 @@ class ClassFacts:
         size = features.shape[1] + (0 if curves is None else len(curves))
         coefficients = np.zeros((size + 1, classes))
         coefficients[:width] = np.kron(self.model.weights[:, None] / logit_scale, each)
-        return Scores(logit_scale, column_scale, coefficients, curves=curves)
+        return ClassScores(logit_scale, column_scale, coefficients, curves=curves)
 
     def _curves(self, precision: float) -> Curves | None:
         count = affordable(precision, _PER_CURVE, least=_LEAST_CURVES)
@@ -181,16 +187,16 @@ class ClassFacts:
         """Error rate of the stack without a shift."""
         return float(np.mean(self.model.stacked(self.plain).argmax(axis=1) != self.codes))
 
-    def problem(self, start: Scores, precision: float) -> _Problem:
+    def problem(self, start: ClassScores, precision: float) -> _Problem:
         """What the plan needs to know, at n mu."""
         guess = self.unlike * (1 + min(1.0, precision / _STEADY))
         features = start.features(self.rows, self.logits)
         return _Problem(features, self.codes, start.coefficients, guess)
 
-    def rehearsal(self, start: Scores, course: Course) -> Rehearsal:
+    def simulation(self, start: ClassScores, course: Course) -> NullSimulation:
         """What a course does without a shift."""
         features = start.features(self.rows, self.plain)
-        return Rehearsal(course, features, self.model.stacked(self.plain), self.codes)
+        return NullSimulation(course, features, self.model.stacked(self.plain), self.codes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +219,7 @@ class _Problem(PublicProblem):
         return min(_MOST_VARIANCE, self.guess * usual)
 
 
-def adapt_classes(facts: ClassFacts, session: Session) -> Step:
+def adapt_classes(facts: ClassFacts, session: Session) -> StepResult:
     """Spend a session; return what was found.
 
     Examples
@@ -228,70 +234,93 @@ def adapt_classes(facts: ClassFacts, session: Session) -> Step:
     >>> found.adapted.coefficients.shape, round(session.guarantee.epsilon, 6)
     ((4, 2), 1.0)
     """
-    looks = Looks.open(session)
-    start = facts.start(looks.precision)
-    paid = float(np.clip((1 / (_LOOK * looks.precision)) ** 2, _LEAST, _MOST_LOOK))
-    back = float(np.clip((2 / (_BACK * looks.precision)) ** 2, _LEAST, _MOST_BACK))
-    if 2 / (looks.precision * math.sqrt(back)) > _BLIND:
-        back = 0.0
-    share = 1 - paid - back
-    (rate,), sd = looks.at(mean_number(_scored(facts), _wrong, 0.0, 1.0, "error rate"), paid)
-    wrong = Found(float(rate), sd, facts.error)
-    problem = facts.problem(start, looks.precision)
-    chosen = choose_course(problem, session.n_rows, math.sqrt(share) / looks.purse.scale)
-    shape = (len(chosen.geometry.mean) + 1, start.coefficients.shape[1])
-    rows = _prepared(facts, start, chosen.geometry, shape)
-    move = centred(
-        descend(looks, rows, shape, chosen.clip, chosen.horizon, chosen.steps, share=share)
-    )
-    rehearsal = facts.rehearsal(start, chosen)
-    scale = 2 * chosen.clip / looks.precision * math.sqrt(chosen.steps / share)
-    energy = rehearsal.energy(move)
-    chance = rehearsal.by_chance(session.n_rows, scale)
+    budget = StepBudget.open(session)
+    budget = budget.divided(_shares(budget.precision))
+    start = facts.start(budget.precision)
+    wrong = _find_errors(budget, facts)
+    problem, share = facts.problem(start, budget.precision), budget.shares["descent"]
+    course = choose_course(problem, budget.n_rows, math.sqrt(share) / budget.purse.scale)
+    shape = (len(course.geometry.mean) + 1, start.coefficients.shape[1])
+    rows = _prepared(facts, start, course.geometry, shape)
+    end = budget.descend(rows, shape, course.clip, course.horizon, course.steps, share)
+    move = centred(end)
+    simulation = facts.simulation(start, course)
+    energy = simulation.energy(move)
+    noise = 2 * course.clip / budget.precision * math.sqrt(course.steps / share)
+    null = simulation.run(budget.n_rows, noise)
     also = "" if start.curves is None else f" on columns and {start.curves}"
-    releases = [
-        Release(
-            "look",
-            paid,
-            f"the public model is wrong on {min(max(wrong.value, 0.0), 1.0):.1%} of the private "
-            f"rows (noise {wrong.noise:.1%})",
-        ),
-        Release(
-            "descent",
-            share,
-            f"{chosen.steps} noisy steps{also} move the scores of public rows by "
-            f"{math.sqrt(energy):.2g} (root mean square); noise and chance alone move them by "
-            f"{math.sqrt(chance.energy):.2g}",
-            chosen.steps,
-        ),
-    ]
+    budget.record(
+        "descent",
+        f"{course.steps} noisy steps{also} move the scores of public rows by "
+        f"{math.sqrt(energy):.2g} (root mean square); noise and chance alone move them by "
+        f"{math.sqrt(null.energy):.2g}",
+        course.steps,
+    )
     slope = None
-    if back:
-        (fall,), sd = looks.at(mean_number(rows, _slope(move, energy), -1.0, 1.0, "slope"), back)
-        slope = Found(float(fall), sd, chance.slope)
-        said = (
-            f"tried on private rows, the move fits their labels by {slope.value:.3f} on a scale "
-            f"from -1 to 1 (noise {sd:.3f}); noise and chance alone fit by {chance.slope:.3f}"
-        )
-        releases.append(Release("look back", back, said))
-    kept = chance_of_shift(wrong, energy / max(chance.energy, 1e-300), slope)
-    heat = _heat(kept**2 * chance.energy, shape[1])
+    if "look back" in budget.shares:
+        slope = _find_slope(budget, rows, move, energy, null.slope)
+    kept = shift_posterior(wrong, energy / max(null.energy, 1e-300), slope)
+    heat = _temperature(kept**2 * null.energy, shape[1])
     cooler = replace(start, coefficients=start.coefficients / heat)
-    adapted = replace(cooler, geometry=chosen.geometry, move=kept / heat * move)
-    no_harm = ClassNoHarm(facts.error, rehearsal.error(chance.moves, kept), kept)
-    told = (
+    adapted = replace(cooler, geometry=course.geometry, move=kept / heat * move)
+    no_harm = ClassNoHarm(facts.error, simulation.error(null.moves, kept), kept)
+    sentences = (
         f"On public rows that its experts had not seen, the public model is wrong on "
         f"{facts.error:.1%}.",
-        *(each.sentence(places=1) for each in releases),
+        *(each.sentence(places=1) for each in budget.records),
         f"So the chance that a step learned from private labels is more than noise is {kept:.0%}, "
         "and as much of the move is kept.",
         str(no_harm),
     )
-    return Step(adapted, tuple(releases), no_harm, told)
+    return StepResult(adapted, tuple(budget.records), no_harm, sentences)
+
+
+def _shares(precision: float) -> dict[str, float]:
+    """Parts of the budget: looks are dear where n mu is small, and one that is blind is not paid.
+
+    Examples
+    --------
+    >>> {name: round(share, 3) for name, share in _shares(100.0).items()}
+    {'look': 0.111, 'descent': 0.789, 'look back': 0.1}
+    """
+    paid = float(np.clip((1 / (_LOOK * precision)) ** 2, _LEAST, _MOST_LOOK))
+    back = float(np.clip((2 / (_BACK * precision)) ** 2, _LEAST, _MOST_BACK))
+    if 2 / (precision * math.sqrt(back)) > _BLIND:
+        back = 0.0
+    share = 1 - paid - back
+    return {"look": paid, "descent": share} | ({"look back": back} if back else {})
+
+
+def _find_errors(budget: StepBudget, facts: ClassFacts) -> Observation:
+    """How often the public model is wrong on private rows."""
+    query = mean_number(_scored(facts), _wrong, 0.0, 1.0, "error rate")
+    (rate,), sd = budget.release(query, budget.shares["look"])
+    wrong = Observation(float(rate), sd, facts.error)
+    budget.record(
+        "look",
+        f"the public model is wrong on {min(max(wrong.value, 0.0), 1.0):.1%} of the private "
+        f"rows (noise {wrong.sd:.1%})",
+    )
+    return wrong
+
+
+def _find_slope(
+    budget: StepBudget, rows: Prepared, move: FloatArray, energy: float, expected: float
+) -> Observation:
+    """How fast the log-loss of private rows falls along the move."""
+    query = mean_number(rows, _slope(move, energy), -1.0, 1.0, "slope")
+    (fall,), sd = budget.release(query, budget.shares["look back"])
+    slope = Observation(float(fall), sd, expected)
+    budget.record(
+        "look back",
+        f"tried on private rows, the move fits their labels by {slope.value:.3f} on a scale "
+        f"from -1 to 1 (noise {sd:.3f}); noise and chance alone fit by {expected:.3f}",
+    )
+    return slope
 
 
 def _is_line(expert: Any) -> bool:
-    return isinstance(getattr(expert, "expert", None), Linear)
+    return isinstance(getattr(expert, "expert", None), LinearExpert)
 
 
 def _slope(move: FloatArray, energy: float) -> Any:
@@ -305,7 +334,7 @@ def _slope(move: FloatArray, energy: float) -> Any:
     return slope
 
 
-def _heat(noise: float, classes: int) -> float:
+def _temperature(noise: float, classes: int) -> float:
     r"""What scores are divided by: sqrt(1 + pi v / 8), v the noise's variance between two classes.
 
     The mean of a logistic curve over Gaussian noise in its argument is nearly the curve of the
@@ -337,7 +366,9 @@ def _wrong(X: FloatArray, y: FloatArray) -> FloatArray:
     return np.asarray((X.argmax(axis=1) != y) & (y >= 0), dtype=np.float64)
 
 
-def _prepared(facts: ClassFacts, start: Scores, geometry: Any, shape: tuple[int, int]) -> Prepared:
+def _prepared(
+    facts: ClassFacts, start: ClassScores, geometry: Any, shape: tuple[int, int]
+) -> Prepared:
     """Private rows of the descent: features, scores of the public model, length."""
     model, (features, outputs) = facts.model, shape
     cleaning, center = _cleaning(facts)

@@ -16,17 +16,16 @@ from numpy.typing import NDArray
 
 from dpadapt._types import FloatArray
 
-from .experts import Waves, column_units
-from .trees import Trees
+from .experts import Trees, Waves, column_units
 
 _RATIO, _SEED = 0.5, 11  # width of the waves
 _LEAVES = 310  # about as many are taken, from the first rounds; ten of regression
 _GAIN = 0.05  # of the line's error: what an expert must gain for its curves to be used
-_MOST = 40  # curves
+_MOST_CURVES = 40  # curves
 _REACH = 3.0  # standard deviations that a curve is cut at
-_ROWS = 2  # public rows for each column, at least: with fewer, a line goes through any cells
+_ROWS_PER_COLUMN = 2  # at least: with fewer public rows, a line goes through any cells
 _LEAST_SPREAD = 1e-3  # of a part, before it is scaled; cells are cosines or 0 and 1
-_TOGETHER = 1 << 22  # cells that are looked at in one go
+_CELLS_AT_ONCE = 1 << 22  # cells that are looked at in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class Leaves:
 
     Examples
     --------
-    >>> from dpadapt.auto.trees import fit_trees
+    >>> from dpadapt.auto.experts import fit_trees
     >>> X = np.linspace(0, 1, 100)[:, None]
     >>> leaves = Leaves.of(fit_trees(X, (X[:, 0] > 0.5).astype(float)))
     >>> leaves(X).sum(axis=1).mean() == leaves.trees.roots.size
@@ -126,7 +125,7 @@ class Curves:
 
         None where there are too few rows to tell, or nothing is left beside the line.
         """
-        if len(X) < _ROWS * (X.shape[1] + 1):
+        if len(X) < _ROWS_PER_COLUMN * (X.shape[1] + 1):
             return None
         center, scale, _ = column_units(X)
         rows, features = _with_one((X - center) / scale), cells(X)
@@ -153,7 +152,7 @@ class Curves:
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Of shape (n, count)."""
-        size = max(1, _TOGETHER // self.line.shape[1])
+        size = max(1, _CELLS_AT_ONCE // self.line.shape[1])
         parts = [self._of(X[begin : begin + size]) for begin in range(0, max(len(X), 1), size)]
         return np.concatenate(parts)
 
@@ -174,7 +173,7 @@ def affordable(precision: float, per: float, *, least: int) -> int:
     >>> [affordable(precision, 20.0, least=4) for precision in (79.0, 80.0, 1e9)]
     [0, 4, 40]
     """
-    count = min(int(precision / per), _MOST)
+    count = min(int(precision / per), _MOST_CURVES)
     return count if count >= least else 0
 
 

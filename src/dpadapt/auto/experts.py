@@ -14,45 +14,41 @@ private rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.public_fits import fit_logistic, fit_ridge
+from dpadapt.learning.public_fits import Codes, fit_logistic, fit_ridge
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
 from dpadapt.reweighting.problem import descent_units
-
-from .ridge import quick_ridge
-from .trees import fit_class_trees, fit_trees
-
-Codes = NDArray[np.int64]
 
 REGRESSION = ("linear", "trees", "fourier", "linear+trees")
 CLASSIFICATION = ("linear", "trees")
 _WAVES, _SEED, _PAIRS = 300, 3, 400  # Fourier features, and rows whose distances give their width
 LINEAR_PART = 1 / 3  # weight of the columns beside Fourier features
-LEAST_CHANCE = 1e-3  # of a class, by an expert
+PROBABILITY_FLOOR = 1e-3  # of a class, by an expert
 _MOST_LOGIT = 8.0  # of a linear expert
 _PROBE = 16  # public rows on which a user's model must prove that it treats rows one by one
 
 
 @dataclass(frozen=True, eq=False)
-class Linear:
+class LinearExpert:
     """Linear scores.
 
     Examples
     --------
-    >>> Linear(np.array([[2.0]]), np.array([1.0]))(np.array([[3.0]]))
+    >>> LinearExpert(np.array([[2.0]]), np.array([1.0]))(np.array([[3.0]]))
     array([[7.]])
     """
 
@@ -62,6 +58,49 @@ class Linear:
     def __call__(self, X: FloatArray) -> FloatArray:
         """Scores, of shape (n, k)."""
         return np.asarray(X @ self.coef + self.intercept)
+
+
+_STRENGTHS = np.logspace(-3, 4, 15)
+
+
+def quick_ridge(X: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Ridge with its strength by leave-one-out; the constant is not penalised.
+
+    Errors of rows that are left out follow from the errors of the whole fit and from the rows'
+    leverages, for every strength from the same eigenvectors. The work is that of one moment of the
+    columns; a decomposition of the rows, which is exact to more digits, takes six times as long.
+
+    Parameters
+    ----------
+    X : ndarray of shape (m, p)
+    y : ndarray of shape (m,)
+
+    Returns
+    -------
+    coef : ndarray of shape (p, 1)
+    intercept : ndarray of shape (1,)
+
+    Examples
+    --------
+    >>> X = np.random.default_rng(0).normal(size=(50, 2))
+    >>> coef, intercept = quick_ridge(X, X @ [1.0, -2.0] + 3.0)
+    >>> coef.round(2).ravel(), intercept.round(2)
+    (array([ 1., -2.]), array([3.]))
+    """
+    center, mean = X.mean(axis=0), float(y.mean())
+    rows, targets = X - center, y - mean
+    values, axes = np.linalg.eigh(rows.T @ rows)
+    values = np.maximum(values, 0.0)
+    places = rows @ axes
+    along, squares = places.T @ targets, places**2
+    tried = []
+    for strength in _STRENGTHS:
+        found = along / (values + strength)
+        leverages = 1 / len(y) + squares @ (1 / (values + strength))
+        left_out = (targets - places @ found) / np.maximum(1 - leverages, 1e-6)
+        tried.append((float(np.mean(left_out**2)), strength))
+    found = axes @ (along / (values + min(tried)[1]))
+    return found[:, None], np.array([mean - float(center @ found)])
 
 
 def column_units(X: FloatArray) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
@@ -116,7 +155,7 @@ class Waves:
 
 
 @dataclass(frozen=True, eq=False)
-class Fourier:
+class FourierExpert:
     """Ridge on Fourier features and on the columns.
 
     Examples
@@ -128,7 +167,7 @@ class Fourier:
     """
 
     waves: Waves
-    linear: Linear
+    linear: LinearExpert
 
     def __call__(self, X: FloatArray) -> FloatArray:
         """Scores, of shape (n, 1)."""
@@ -139,13 +178,188 @@ def _beside(waves: Waves, X: FloatArray) -> FloatArray:
     return np.hstack([waves(X), LINEAR_PART * waves.standardised(X)])
 
 
+# trees
+
+Nodes = NDArray[np.int32]
+_STAY = float(np.finfo(np.float64).max)  # threshold of a leaf: everybody stays
+_DEEPEST = 64  # 31 leaves are 30 deep at most
+_NODES_AT_ONCE = 1 << 19  # nodes that are looked at in one go
+_RATE, _ROUNDS = 0.1, 100  # of regression
+_LIGHT_RATE, _LIGHT_ROUNDS = 0.2, 50  # of a trial: nearly the same scores in half the time
+_CLASS_ROUNDS, _CLASS_LEAVES = (60, 30), (31, 15)  # for two classes, and for more
+_LEAST_LEAF, _MOST_LEAF, _LEAVES = 2, 20, 50  # rows of a leaf: one in fifty, within these
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Sum of trees, for one output or several; a leaf leads to itself.
+
+    A model folder holds no tree of scikit-learn, because a node's numbers are places in memory
+    there. Here they are places in arrays of numpy, which checks them: a damaged file raises, and
+    does no more.
+
+    Parameters
+    ----------
+    base : ndarray of shape (k,)
+        What the trees are added to.
+    roots : ndarray of shape (rounds, k)
+        Places of their first nodes.
+    feature, left, right : ndarray of int
+        Column that a node looks at, and the places of its children.
+    threshold, value : ndarray
+        A row goes left if its cell is at most the threshold.
+    depth : int
+        Of the deepest tree.
+
+    Examples
+    --------
+    >>> X = np.linspace(0, 1, 100)[:, None]
+    >>> trees = fit_trees(X, (X[:, 0] > 0.5).astype(float))
+    >>> trees(np.array([[0.1], [0.9]])).round(2)
+    array([[0.],
+           [1.]])
+    """
+
+    base: FloatArray
+    roots: Nodes
+    feature: Nodes
+    left: Nodes
+    right: Nodes
+    threshold: FloatArray
+    value: FloatArray
+    depth: int
+
+    def __post_init__(self) -> None:
+        size = len(self.feature)
+        own = np.arange(size)
+        whole = (self.feature, self.left, self.right)
+        fine = all(each.dtype.kind == "i" and each.shape == (size,) for each in whole)
+        numbers = (self.threshold, self.value)
+        fine = fine and all(each.dtype.kind == "f" and each.shape == (size,) for each in numbers)
+        fine = fine and not np.isnan(self.threshold).any() and self.base.ndim == 1
+        fine = fine and self.roots.dtype.kind == "i" and self.roots.shape[1:] == self.base.shape
+        for places in (self.left, self.right):
+            fine = fine and bool(((places >= own) & (places < size)).all())
+        fine = fine and bool(((self.roots >= 0) & (self.roots < size)).all())
+        if not fine or (self.feature < 0).any() or not 0 <= self.depth <= min(size, _DEEPEST):
+            raise ValueError("the nodes of the trees do not fit together.")
+
+    @classmethod
+    def of(cls, model: Any) -> Trees:
+        """Trees of a fitted ``HistGradientBoosting`` model; scores before any link function."""
+        parts: dict[str, list[Any]] = {name: [] for name in ("f", "l", "r", "t", "v")}
+        roots: list[list[int]] = []
+        begin, depth = 0, 0
+        for stage in model._predictors:
+            roots.append([])
+            for tree in stage:
+                nodes = tree.nodes
+                own, leaf = begin + np.arange(len(nodes)), nodes["is_leaf"].astype(bool)
+                roots[-1].append(begin)
+                parts["f"].append(np.where(leaf, 0, nodes["feature_idx"]))
+                parts["l"].append(np.where(leaf, own, begin + nodes["left"].astype(np.int64)))
+                parts["r"].append(np.where(leaf, own, begin + nodes["right"].astype(np.int64)))
+                parts["t"].append(np.where(leaf, _STAY, nodes["num_threshold"]))
+                parts["v"].append(nodes["value"])
+                begin, depth = begin + len(nodes), max(depth, int(nodes["depth"].max()))
+        whole = {name: np.concatenate(each) for name, each in parts.items()}
+        return cls(
+            np.ravel(model._baseline_prediction).astype(np.float64),
+            np.array(roots, dtype=np.int32),
+            feature=whole["f"].astype(np.int32),
+            left=whole["l"].astype(np.int32),
+            right=whole["r"].astype(np.int32),
+            threshold=whole["t"].astype(np.float64),
+            value=whole["v"].astype(np.float64),
+            depth=depth,
+        )
+
+    def __call__(self, X: FloatArray) -> FloatArray:
+        """Scores, of shape (n, k)."""
+        rounds, outputs = self.roots.shape
+        out = np.empty((len(X), outputs))
+        for begin, nodes in self._walked(X):
+            values = self.value[nodes].reshape(len(nodes), rounds, outputs)
+            out[begin : begin + len(nodes)] = self.base + values.sum(axis=1)
+        return out
+
+    def leaves(self, X: FloatArray) -> Nodes:
+        """Places of the leaves that rows fall into, of shape (n, trees)."""
+        out = np.empty((len(X), self.roots.size), dtype=np.int32)
+        for begin, nodes in self._walked(X):
+            out[begin : begin + len(nodes)] = nodes
+        return out
+
+    def first(self, rounds: int) -> Trees:
+        """The first rounds, and their nodes alone."""
+        if rounds >= len(self.roots):
+            return self
+        end = int(self.roots[rounds:].min())
+        names = ("feature", "left", "right", "threshold", "value")
+        nodes = {name: getattr(self, name)[:end] for name in names}
+        return replace(self, roots=self.roots[:rounds], **nodes)
+
+    def _walked(self, X: FloatArray) -> Iterator[tuple[int, Nodes]]:
+        """Some rows at a time: the place of the first one, and the leaves of all of them."""
+        size = max(1, _NODES_AT_ONCE // max(1, self.roots.size))
+        for begin in range(0, len(X), size):
+            rows = X[begin : begin + size]
+            node = np.tile(self.roots.ravel(), (len(rows), 1))
+            row = np.arange(len(rows))[:, None]
+            for _ in range(self.depth):
+                left = rows[row, self.feature[node]] <= self.threshold[node]
+                node = np.where(left, self.left[node], self.right[node])
+            yield begin, node
+
+
+def fit_trees(X: FloatArray, y: FloatArray, *, light: bool = False) -> Trees:
+    """Boosted trees for numbers; ``light`` ones have half as many rounds of twice the size.
+
+    Examples
+    --------
+    >>> fit_trees(np.arange(50.0)[:, None], np.arange(50.0)).roots.shape
+    (100, 1)
+    """
+    model = HistGradientBoostingRegressor(
+        max_iter=_LIGHT_ROUNDS if light else _ROUNDS,
+        learning_rate=_LIGHT_RATE if light else _RATE,
+        early_stopping=False,
+        random_state=0,
+    )
+    return Trees.of(model.fit(X, y))
+
+
+def fit_class_trees(X: FloatArray, codes: NDArray[np.int64], classes: int) -> Trees:
+    """Boosted trees for class codes, two of which there must be at least.
+
+    Examples
+    --------
+    >>> X = np.arange(60.0)[:, None]
+    >>> fit_class_trees(X, np.arange(60) // 20, classes=3)(X[:1]).argmax()
+    np.int64(0)
+    """
+    several = int(classes > 2)
+    model = HistGradientBoostingClassifier(
+        max_iter=_CLASS_ROUNDS[several],
+        max_leaf_nodes=_CLASS_LEAVES[several],
+        learning_rate=_RATE,
+        early_stopping=False,
+        min_samples_leaf=int(np.clip(len(X) // _LEAVES, _LEAST_LEAF, _MOST_LEAF)),
+        random_state=0,
+    )
+    return Trees.of(model.fit(X, codes))
+
+
+# scores of classes, users' models, sums
+
+
 @dataclass(frozen=True, eq=False)
 class Sum:
     """Scores of several experts, added up.
 
     Examples
     --------
-    >>> line = Linear(np.array([[2.0]]), np.array([1.0]))
+    >>> line = LinearExpert(np.array([[2.0]]), np.array([1.0]))
     >>> Sum((line, line))(np.array([[3.0]]))
     array([[14.]])
     """
@@ -174,7 +388,7 @@ class Centred:
 
     Examples
     --------
-    >>> line = Linear(np.array([[9.0]]), np.array([0.0]))
+    >>> line = LinearExpert(np.array([[9.0]]), np.array([0.0]))
     >>> Centred(line, np.array([0, 1]), 2, cut=8.0)(np.array([[3.0]]))
     array([[-8.,  8.]])
     """
@@ -221,8 +435,8 @@ class Own:
 
 
 def _log_chances(chances: FloatArray, known: Codes, classes: int) -> FloatArray:
-    out = np.full((len(chances), classes), LEAST_CHANCE)
-    out[:, known] = np.clip(chances, LEAST_CHANCE, 1.0)
+    out = np.full((len(chances), classes), PROBABILITY_FLOOR)
+    out[:, known] = np.clip(chances, PROBABILITY_FLOOR, 1.0)
     logs = np.log(out)
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
@@ -251,12 +465,12 @@ model with fit and predict.
         return own
     if isinstance(given, str) or not hasattr(given, "__iter__") or not list(given):
         raise ValueError(f"experts must be a list with at least one expert; got {given!r}.")
-    asked = "predict" if names is None else "predict_proba"
+    method = "predict" if names is None else "predict_proba"
     for each in given:
-        if each not in own if isinstance(each, str) else not hasattr(each, asked):
+        if each not in own if isinstance(each, str) else not hasattr(each, method):
             listed = ", ".join(map(repr, own))
             raise ValueError(
-                f"experts: {each!r} is none; give {listed} or a model with fit and {asked}."
+                f"experts: {each!r} is none; give {listed} or a model with fit and {method}."
             )
     return tuple(_as_it_is(each, names) for each in given)
 
@@ -313,14 +527,14 @@ def fit_expert(kind: Any, X: FloatArray, y: Any, classes: int = 0, *, light: boo
     return numbers[kind](X, y)
 
 
-def _ridge(X: FloatArray, y: FloatArray) -> Linear:
+def _ridge(X: FloatArray, y: FloatArray) -> LinearExpert:
     found = fit_ridge(np.column_stack([X, np.ones(len(X))]), y[:, None])
-    return Linear(found[:-1], found[-1])
+    return LinearExpert(found[:-1], found[-1])
 
 
-def _fourier(X: FloatArray, y: FloatArray) -> Fourier:
+def _fourier(X: FloatArray, y: FloatArray) -> FourierExpert:
     waves = Waves.of(X, ratio=1.0, seed=_SEED)
-    return Fourier(waves, Linear(*quick_ridge(_beside(waves, X), y)))
+    return FourierExpert(waves, LinearExpert(*quick_ridge(_beside(waves, X), y)))
 
 
 def _ridge_and_trees(X: FloatArray, y: FloatArray, *, light: bool) -> Sum:
@@ -333,7 +547,7 @@ def _class_expert(kind: str, X: FloatArray, codes: Codes, classes: int) -> Centr
     if kind == "linear" or len(known) < 2:
         units = descent_units(X)
         found = fit_logistic(np.column_stack([units.rows(X), np.ones(len(X))]), codes, classes)
-        return Centred(Linear(*units.linear(found)), np.arange(classes), classes, _MOST_LOGIT)
+        return Centred(LinearExpert(*units.linear(found)), np.arange(classes), classes, _MOST_LOGIT)
     return Centred(fit_class_trees(X, codes, len(known)), known, classes)
 
 
@@ -348,32 +562,3 @@ def _row_wise(expert: Own, X: FloatArray) -> Own:
             "other rows; private rows need a model that treats every row on its own."
         )
     return expert
-
-
-def cross_fit(
-    kinds: Sequence[Any], X: FloatArray, y: Any, classes: int, folds: Codes
-) -> FloatArray:
-    """Scores of experts for public rows that they were not fitted to, of shape (m, K, k).
-
-    Parameters
-    ----------
-    kinds : sequence of str or estimator
-    X : ndarray of shape (m, d)
-    y : ndarray of shape (m,)
-    classes : int
-    folds : ndarray of int
-        A row gets the scores of experts fitted to all other folds; with one fold only, to it.
-
-    Examples
-    --------
-    >>> X = np.arange(8.0)[:, None]
-    >>> cross_fit(["linear"], X, X[:, 0], 0, np.arange(8) % 2).shape
-    (8, 1, 1)
-    """
-    out = np.zeros((len(X), len(kinds), max(1, classes)))
-    for fold in np.unique(folds):
-        mine = folds == fold
-        others = ~mine if not mine.all() else mine
-        for i, kind in enumerate(kinds):
-            out[mine, i] = fit_expert(kind, X[others], y[others], classes, light=True)(X[mine])
-    return out

@@ -1,9 +1,10 @@
-"""What public rows say about the errors of the public model: scales, clips, priors."""
+"""What public rows say before private ones are read: features, scales, clips, priors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +12,17 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning
 from dpadapt.reweighting.residual_size import ordinary, residuals_tell
 
-from .curves import Leaves, affordable, curve_waves, first_trees, worth
-from .experts import Fourier, Linear, Sum, Waves
-from .path_features import PathFeatures
-from .public_model import PublicModel
-from .regression_errors import ErrorShapes
-from .trees import Trees
+from .curves import Curves, Leaves, affordable, curve_waves, first_trees, worth
+from .experts import FourierExpert, LinearExpert, Sum, Trees, Waves, column_units
+from .regression_inference import (
+    ErrorShapes,
+)
+from .stacking import PublicStack
 
+_MOST_SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
+_NO_UNIT = 1e300  # unit of a column that has one value only
+_RIDGE = 0.03  # of the whitening, in units of the mean variance
+_LEAST_TURN = 1e-6  # of the stack, in mean errors: shorter ones are not looked at
 OCTAVES = (-3.0, 4.0)
 """Range of the logarithm of an error, in units of the public mean error."""
 
@@ -26,7 +31,113 @@ _LEAST_ERROR = 1e-3  # in units of the labels' spread
 _SMALL = 0.02  # smaller errors than that, in the same units, do not tell: no cell reaches so far
 _LEAST_CURVES = 4
 _PER_WAVE, _PER_LEAF = 20.0, 40.0  # of n mu
-LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of the looks at the level, in mean errors
+LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of means of errors, in mean errors
+
+
+def differences(scores: FloatArray, label: float) -> FloatArray:
+    """Experts against the first one, and the first against the mean label.
+
+    Examples
+    --------
+    >>> differences(np.array([[1.0, 4.0]]), label=0.5)
+    array([[3. , 0.5]])
+    """
+    return np.hstack([scores[:, 1:] - scores[:, :1], scores[:, :1] - label])
+
+
+@dataclass(frozen=True, eq=False)
+class PathFeatures:
+    """Features of the path: columns, differences of experts, curves if there are any.
+
+    Parameters
+    ----------
+    label : float
+        Mean public label.
+    column_scale : ndarray of shape (d,)
+    score_scale : ndarray of shape (K - 1,)
+    curves : Curves or None
+
+    Examples
+    --------
+    >>> features = PathFeatures(0.0, np.ones(2), np.ones(1), None)
+    >>> features(np.array([[1.0, 2.0]]), np.array([[3.0, 5.0]]))
+    array([[1., 2., 2.]])
+    """
+
+    label: float
+    column_scale: FloatArray
+    score_scale: FloatArray
+    curves: Any
+
+    @classmethod
+    def of(
+        cls, X: FloatArray, scores: FloatArray, y: FloatArray, *, cells: Any, count: int
+    ) -> PathFeatures:
+        """Features of public rows with (cross-fitted) scores, and ``count`` curves of cells."""
+        _, spread, constant = column_units(X)
+        known = spread[~constant]
+        wide = known.size and known.max() > _MOST_SPREAD * known.min()
+        scale = spread if wide else np.ones(X.shape[1])
+        size = float(np.sqrt(np.mean((known / scale[~constant]) ** 2))) if known.size else 1.0
+        scale[constant] = _NO_UNIT
+        label = float(y.mean())
+        apart = differences(scores, label)[:, :-1].std(axis=0)
+        least = 1e-6 * (float(y.std()) or 1.0)
+        curves = Curves.of(cells, X, most=count, size=size) if count else None
+        return cls(label, scale, size / np.maximum(apart, least), curves)
+
+    def __call__(self, X: FloatArray, scores: FloatArray) -> FloatArray:
+        """Of shape (n, p)."""
+        parts = [
+            X / self.column_scale,
+            differences(scores, self.label)[:, :-1] * self.score_scale,
+        ]
+        if self.curves is not None:
+            parts.append(self.curves(X))
+        return np.hstack(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Whitening:
+    """Public coordinates z = (f - mean) matrix, of mean square length 1.
+
+    Attributes
+    ----------
+    energy : ndarray
+        Mean square of each coordinate of z on public rows.
+    spread : ndarray
+        Share of the shift that is guessed to lie along each.
+
+    Examples
+    --------
+    >>> F = np.random.default_rng(0).normal(size=(100, 3))
+    >>> white = Whitening.of(F)
+    >>> round(float(np.mean(np.sum(white(F) ** 2, axis=1))), 6)
+    1.0
+    """
+
+    mean: FloatArray
+    matrix: FloatArray
+    energy: FloatArray
+    spread: FloatArray
+
+    @classmethod
+    def of(cls, features: FloatArray) -> Whitening:
+        """Whitening of public features."""
+        mean = features.mean(axis=0)
+        centred = features - mean
+        variances, axes = np.linalg.eigh(centred.T @ centred / len(centred))
+        variances = np.maximum(variances, 0.0)
+        scales = (variances + (_RIDGE * variances.mean() or 1.0)) ** -0.5
+        energy = variances * scales**2
+        whole = float(energy.sum()) or 1.0
+        roots = np.sqrt(variances)
+        spread = roots / (roots.sum() or 1.0)
+        return cls(mean, axes * (scales / np.sqrt(whole)), energy / whole, spread)
+
+    def __call__(self, features: FloatArray) -> FloatArray:
+        """Of shape (n, p)."""
+        return np.asarray((features - self.mean) @ self.matrix)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +146,7 @@ class RegressionFacts:
 
     Parameters
     ----------
-    model : PublicModel
+    model : PublicStack
     rows : ndarray of shape (m, d)
         Cut public rows.
     y : ndarray of shape (m,)
@@ -53,7 +164,7 @@ class RegressionFacts:
     (True, True)
     """
 
-    model: PublicModel
+    model: PublicStack
     rows: FloatArray
     y: FloatArray
     scores: FloatArray
@@ -129,6 +240,27 @@ class RegressionFacts:
         """What a histogram of private errors would be, for any move and size."""
         return ErrorShapes.of(self.planned / self.mad, optimism=self.optimism)
 
+    def square_error(self, clip: float) -> float:
+        """Mean square error if the mean error is ``clip``."""
+        return float((clip / self.mad * self.rms) ** 2)
+
+    # the stack
+
+    @cached_property
+    def turn(self) -> FloatArray:
+        """From the public weights of the experts to equal ones; adds up to 0."""
+        return np.asarray(1 / len(self.model.weights) - self.model.weights)
+
+    @cached_property
+    def turn_square(self) -> float:
+        """Mean square of what the whole turn changes in answers."""
+        return float(np.mean((self.scores @ self.turn) ** 2))
+
+    @cached_property
+    def turns(self) -> bool:
+        """Whether there is a turn to speak of."""
+        return self.turn_square > (_LEAST_TURN * self.mad) ** 2
+
     # the descent
 
     @cached_property
@@ -149,7 +281,7 @@ class RegressionFacts:
             )
             return float(min(found, default=np.nan))
 
-        line, waves = least(Linear), least(Fourier)
+        line, waves = least(LinearExpert), least(FourierExpert)
         if np.isnan(line) or np.isnan(waves) or worth(waves, line):
             return curve_waves(self.rows)
         trees = first_trees(experts)

@@ -36,15 +36,26 @@ from dpadapt.privacy import Session
 from dpadapt.privacy.statistics import MeanVector, Prepared, histogram, mean_number
 from dpadapt.reweighting.residual_size import SizeLook, look_share
 
-from .descent import Looks
-from .path_features import PathFeatures, Whitening, differences
-from .regression_errors import CELLS
-from .regression_facts import LEVEL_CLIPS, OCTAVES, RegressionFacts
-from .regression_look_back import LookBack
-from .regression_outlook import NoHarm
-from .regression_prior import LEVELS, kept, pooled
-from .regression_walk import SQUARE, Ground, walk, walk_rows
-from .releases import Release, Step
+from .regression_facts import (
+    LEVEL_CLIPS,
+    OCTAVES,
+    PathFeatures,
+    RegressionFacts,
+    Whitening,
+    differences,
+)
+from .regression_inference import (
+    CELLS,
+    MEAN_SQUARE,
+    DescentOutcome,
+    DescentProblem,
+    LineSearch,
+    descent_rows,
+    level_shrinkage,
+    planned_descent,
+    pooled,
+)
+from .releases import StepBudget, StepResult
 
 _FIRST, _LEAST_FIRST, _MOST_FIRST = 45.0, 0.05, 0.8  # (45 / n mu)^2; above the last one, all
 _LOOKS = {"errors": 0.15, "mean": 0.40, "stack": 0.45}  # parts of that
@@ -56,12 +67,70 @@ _PATH = {  # parts of the rest
     "move": 0.10,
     "level": 0.05,
 }
-_LEAST_TURN = 1e-6  # of the stack, in mean errors: shorter ones are not looked at
 _OCTAVE_SD, _LENGTH_SD = 0.6, 0.4  # priors of scale (octaves) and length (relative)
 _CENTRE, _LENGTH = 2.0, 2.5  # cuts of z, in public lengths
 _MOST_CENTRE, _BLUR = 8.0, 0.1  # the first one is wider if noise stays that short: less is missed
 _LONG = 1024.0  # longest horizon
 _MEAN_OF_MOVE = 0.25  # square of the mean of a move on private rows, in its mean square
+_Estimate = tuple[float, float]  # a number, and the variance of its noise
+
+_HARDLY = 0.01  # of the error: a smaller gain is none that anybody sees
+
+
+@dataclass(frozen=True)
+class NoHarm:
+    """What the private step is expected to change in the mean square error of the start.
+
+    Both numbers are for the model as it is, before any test row is seen. Moves are posterior means:
+    under the prior (half on "no shift") a move takes off its own square on average, and noise is
+    a part of what was weighed against it.
+
+    Attributes
+    ----------
+    error : float
+        Mean square error of the public model on private rows, as far as it was looked at.
+    gain : float
+        What the kept moves are expected to take off: their mean square.
+    noise : float
+        Part of the kept moves that is noise, by its known variance. If there was no shift at all,
+        this is what the step costs on average.
+
+    Examples
+    --------
+    >>> print(NoHarm(error=2.0, gain=0.5, noise=0.02))
+    The move from the public model is expected to take 0.5 off a mean square error of about 2 \
+(25%). The noise in what was kept has a mean square of 0.02 (1.0%): had there been no shift, that \
+is what the step would cost on average.
+    """
+
+    error: float
+    gain: float
+    noise: float
+
+    @property
+    def result(self) -> str:
+        """What became of the public model, in a sentence."""
+        part = self.gain / self.error
+        if part < _HARDLY:
+            return (
+                f"Kept the public model, or nearly so: the moves that are left are expected to "
+                f"take less than {_HARDLY:.0%} off its mean square error."
+            )
+        return (
+            f"Moved away from the public model: expected to take {part:.0%} off its mean square "
+            "error on private rows."
+        )
+
+    def __str__(self) -> str:
+        part = self.gain / self.error
+        share = f"less than {_HARDLY:.0%}" if 0 < part < _HARDLY else f"{part:.0%}"
+        gain, error, noise = (plain(each, 2) for each in (self.gain, self.error, self.noise))
+        return (
+            f"The move from the public model is expected to take {gain} off a mean square error of "
+            f"about {error} ({share}). The noise in what was kept has a mean square of {noise} "
+            f"({self.noise / self.error:.1%}): had there been no shift, that is what the step "
+            "would cost on average."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +163,71 @@ class Correction:
         return np.asarray(self.constant + moved + self.features(rows, scores) @ self.on_features)
 
 
-def adapt_numbers(facts: RegressionFacts, session: Session) -> Step:
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """The public model on private rows, as far as it is corrected: its level, and its weights.
+
+    Parameters
+    ----------
+    facts : RegressionFacts
+    features : PathFeatures
+    white : Whitening
+    rows : Prepared
+        Private rows as scores of the experts and whitened features, beside their labels.
+    on_scores : ndarray of shape (K,)
+    level : float
+    """
+
+    facts: RegressionFacts
+    features: PathFeatures
+    white: Whitening
+    rows: Prepared
+    on_scores: FloatArray
+    level: float = 0.0
+
+    @classmethod
+    def of(cls, facts: RegressionFacts, precision: float) -> _Start:
+        """The public model as it is, with the features that n mu pays for."""
+        model, experts, cleaning = facts.model, facts.scores.shape[1], facts.cleaning
+        features = facts.features(precision)
+        white = Whitening.of(features(facts.rows, facts.scores))
+        center = np.asarray(cleaning.center)
+
+        def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
+            rows = model.rows(X + center)
+            scores = model.scores(rows)[:, :, 0]
+            return np.hstack([scores, white(features(rows, scores))]), y
+
+        rows = Prepared(cleaning, prepare, experts + len(white.mean))
+        return cls(facts, features, white, rows, np.zeros(experts))
+
+    def scores(self, X: FloatArray) -> FloatArray:
+        """Scores of the experts, of prepared rows."""
+        return X[:, : len(self.on_scores)]
+
+    def coordinates(self, X: FloatArray) -> FloatArray:
+        """Whitened features, of prepared rows."""
+        return X[:, len(self.on_scores) :]
+
+    def residuals(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Labels less answers, of prepared rows."""
+        scores = self.scores(X)
+        moved = differences(scores, self.facts.label) @ self.on_scores
+        return np.asarray(y - scores @ self.facts.model.weights - moved - self.level)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Mean squares of the moves that are kept, and of the noise in them."""
+
+    gain: float = 0.0
+    noise: float = 0.0
+
+    def plus(self, gain: float, noise: float) -> _Kept:
+        return _Kept(self.gain + float(gain), self.noise + float(noise))
+
+
+def adapt_numbers(facts: RegressionFacts, session: Session) -> StepResult:
     """Spend a session; return what was found.
 
     Examples
@@ -108,268 +241,241 @@ def adapt_numbers(facts: RegressionFacts, session: Session) -> Step:
     >>> [each.name for each in found.releases], round(session.guarantee.epsilon, 6)
     (['errors', 'mean'], 1.0)
     """
-    step = _Step(facts, Looks.open(session))
-    step.find_size()
-    step.see_errors()
-    step.find_mean()
-    step.turn_stack()
-    if "descent" in step.shares:
-        step.measure_errors()
-        step.find_rows()
-        step.descend()
-        step.look_back()
-        step.find_level()
-    return step.found()
+    budget = StepBudget.open(session)
+    start = _Start.of(facts, budget.precision)
+    budget = budget.divided(_shares(budget.precision, turns=facts.turns, tells=facts.tells))
+    if "size" in budget.shares:
+        start = _find_size(budget, start)
+    clip, middle = _find_errors(budget, start)
+    level, level_noise, first = _find_mean(budget, start, clip, middle)
+    start, kept = replace(start, level=level), _Kept().plus(level**2, level_noise)
+    error = start.facts.square_error(clip) + kept.gain
+    if "stack" in budget.shares:
+        part, noise = _find_turn(budget, start, clip)
+        moved = part**2 * facts.turn_square
+        start = replace(start, on_scores=part * np.append(facts.turn[1:], 0.0))  # adds up to 0
+        first, kept = _older(first, moved), kept.plus(moved, noise)
+    if "descent" not in budget.shares:
+        move = Correction(level, start.on_scores, start.features, np.zeros(len(start.white.mean)))
+        return _result(budget, start, clip, error, kept, move)
+    clip = _find_scale(budget, start, clip)
+    error = start.facts.square_error(clip) + kept.gain
+    path = _descend(budget, start, clip)
+    second = path.level(start, clip)
+    rest = level_shrinkage(clip, *pooled(first, second))[0] - level
+    part = _find_part(budget, path, clip, rest)
+    moved = part**2 * path.end.moved
+    first, kept = _older(first, moved), kept.plus(moved, part**2 * path.end.noise)
+    third = _find_level(budget, start, path, clip, part, rest)
+    whole, noise = level_shrinkage(clip, *pooled(first, second, third))
+    kept = kept.plus(whole**2 - level**2, noise - level_noise)
+    said = f"together with the mean before, answers move by {plain(whole, 3)} in all"
+    budget.record("level", said)
+    return _result(budget, start, clip, error, kept, path.correction(start, part, whole))
 
 
-class _Step:
-    """The releases in their order; each depends on public facts and on those before it."""
+def _find_size(budget: StepBudget, start: _Start) -> _Start:
+    """0. How large private errors are, if public ones do not tell."""
+    look = SizeLook(start.rows, start.residuals, start.facts.planned)
+    size = look.size(budget.release(look.query, budget.shares["size"])[0])
+    budget.record("size", f"public errors do not tell, private ones look {size:.2g} times as large")
+    return replace(start, facts=replace(start.facts, size=size))
 
-    def __init__(self, facts: RegressionFacts, looks: Looks) -> None:
-        self.facts, self.looks = facts, looks
-        self.releases: list[Release] = []
-        self.gain, self.noise = 0.0, 0.0  # mean squares of what was kept, and of the noise in it
-        self.experts = facts.scores.shape[1]
-        self.turn = 1 / self.experts - facts.model.weights
-        self.turn_square = float(np.mean((facts.scores @ self.turn) ** 2))
-        self.shares = _shares(
-            looks.precision,
-            turns=self.turn_square > (_LEAST_TURN * facts.mad) ** 2,
-            tells=facts.tells,
-        )
-        self.features = facts.features(looks.precision)
-        self.public = self.features(facts.rows, facts.scores)
-        self.white = Whitening.of(self.public)
-        self.cleaning = facts.cleaning
-        self.rows = self._prepared()
-        self.constant, self.on_scores = 0.0, np.zeros(self.experts)
 
-    def _prepared(self) -> Prepared:
-        """Private rows as scores of the experts and whitened features, beside their labels."""
-        model, width = self.facts.model, len(self.white.mean)
-        center = np.asarray(self.cleaning.center)
-        white, features = self.white, self.features
+def _find_errors(budget: StepBudget, start: _Start) -> tuple[float, float]:
+    """1. How large private errors are (the clip R), and where their middle is."""
+    facts = start.facts
 
-        def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-            rows = model.rows(X + center)
-            scores = model.scores(rows)[:, :, 0]
-            return np.hstack([scores, white(features(rows, scores))]), y
+    def errors(X: FloatArray, y: FloatArray) -> FloatArray:
+        return start.residuals(X, y) / facts.mad
 
-        return Prepared(self.cleaning, prepare, self.experts + width)
+    query = histogram(start.rows, errors, CELLS, "errors")
+    shares, sd = budget.release(query, budget.shares["errors"])
+    found = facts.shapes.posterior(shares, sd)
+    budget.record(
+        "errors",
+        f"errors of the public model look {found.scale:.2g} times as large on private rows; "
+        f"the chance that they are centred there, too, is {found.unmoved:.0%}",
+    )
+    return facts.mad * found.scale, facts.mad * found.shift
 
-    def residuals(self, X: FloatArray, y: FloatArray) -> FloatArray:
-        """Errors of the start as it is corrected so far."""
-        scores = X[:, : self.experts]
-        moved = differences(scores, self.facts.label) @ self.on_scores
-        return np.asarray(y - scores @ self.facts.model.weights - moved - self.constant)
 
-    def find_size(self) -> None:
-        """0. How large private errors are, if public ones do not tell."""
-        if "size" not in self.shares:
-            return
-        look = SizeLook(self.rows, self.residuals, self.facts.planned)
-        size = look.size(self.looks.at(look.query, self.shares["size"])[0])
-        self.facts = replace(self.facts, size=size)
-        self.tell("size", f"public errors do not tell, private ones look {size:.2g} times as large")
+def _find_mean(
+    budget: StepBudget, start: _Start, clip: float, middle: float
+) -> tuple[float, float, _Estimate]:
+    """1. What is kept of the mean error, the noise in it; the mean error around that middle."""
+    reach = _reach(budget, start.facts, "mean")
+    bound = reach * clip
 
-    def see_errors(self) -> None:
-        """1. Where private errors are, and how large."""
-        facts = self.facts
+    def errors(X: FloatArray, y: FloatArray) -> FloatArray:
+        return start.residuals(X, y) - middle
 
-        def errors(X: FloatArray, y: FloatArray) -> FloatArray:
-            return self.residuals(X, y) / facts.mad
+    query = mean_number(start.rows, errors, -bound, bound, "mean")
+    (mean,), sd = budget.release(query, budget.shares["mean"])
+    seen, chance = middle + mean, MEAN_SQUARE * clip**2 / budget.n_rows
+    level, noise = level_shrinkage(clip, seen, sd**2 + chance)
+    missed = start.facts.missed[reach] * clip
+    inside = abs(mean) < bound / 2  # else errors are clipped, and their mean may be anywhere
+    part = level / seen if seen else 0.0
+    budget.record("mean", f"answers move by {plain(level, 3)}, {part:.0%} of the mean error seen")
+    return level, noise, (seen, sd**2 + chance + missed**2 if inside else math.inf)
 
-        query = histogram(self.rows, errors, CELLS, "errors")
-        found, sd = self.looks.at(query, self.shares["errors"])
-        seen = facts.shapes.seen(found, sd)
-        self.clip = facts.mad * seen.times
-        self.middle = facts.mad * seen.move
-        self.tell(
-            "errors",
-            f"errors of the public model look {seen.times:.2g} times as large on private rows; "
-            f"the chance that they are centred there, too, is {seen.stayed:.0%}",
-        )
 
-    def find_mean(self) -> None:
-        """1. The mean error, cut around the middle that was seen."""
-        reach, middle = self._reach("mean"), self.middle
-        bound = reach * self.clip
+def _find_turn(budget: StepBudget, start: _Start, clip: float) -> tuple[float, float]:
+    """2. How far to go from the public weights of the experts to equal ones; the noise in that."""
+    facts = start.facts
+    search = LineSearch(clip, facts.turn_square, budget.precision_of("stack"))
 
-        def errors(X: FloatArray, y: FloatArray) -> FloatArray:
-            return self.residuals(X, y) - middle
+    def products(X: FloatArray, y: FloatArray) -> FloatArray:
+        return search.products(start.residuals(X, y), start.scores(X) @ facts.turn)
 
-        query = mean_number(self.rows, errors, -bound, bound, "mean")
-        (found,), sd = self.looks.at(query, self.shares["mean"])
-        level, chance = middle + found, SQUARE * self.clip**2 / self.looks.n_rows
-        self.constant, self.constant_noise = self._more_than_noise(level, sd**2 + chance)
-        self._keep(self.constant**2, self.constant_noise)
-        missed = self.facts.missed[reach] * self.clip
-        inside = abs(found) < bound / 2  # else errors are cut, and their mean may be anywhere
-        self.first = (level, sd**2 + chance + missed**2 if inside else math.inf)
-        self.before = float((self.clip / self.facts.mad * self.facts.rms) ** 2) + self.gain
-        part = self.constant / level if level else 0.0
-        self.tell(
-            "mean", f"answers move by {plain(self.constant, 3)}, {part:.0%} of the mean error seen"
-        )
+    query = MeanVector(start.rows, products, 2, 1.0, "stack")
+    means, sd = budget.release(query, budget.shares["stack"])
+    part = min(search.part(means, sd, before=0.0, optimism=0.0), 1.0)
+    budget.record("stack", f"weights of the experts go {part:.0%} of the way to equal ones")
+    return part, search.noise(sd) if part else 0.0
 
-    def turn_stack(self) -> None:
-        """2. How far to go from the public weights of the experts to equal ones."""
-        if "stack" not in self.shares:
-            return
-        count, share = self.experts, self.shares["stack"]
-        back = LookBack(self.clip, self.turn_square, self.looks.precision * math.sqrt(share))
 
-        def products(X: FloatArray, y: FloatArray) -> FloatArray:
-            return back.products(self.residuals(X, y), X[:, :count] @ self.turn)
+def _find_scale(budget: StepBudget, start: _Start, clip: float) -> float:
+    """3. The size of private errors, now that they are around 0."""
+    facts = start.facts
 
-        query = MeanVector(self.rows, products, 2, 1.0, "stack")
-        found, sd = self.looks.at(query, share)
-        part = min(back.part(found, sd, before=0.0, by_chance=0.0), 1.0)
-        self.on_scores = part * np.append(self.turn[1:], 0.0)  # a turn adds up to 0
-        self._blur(part**2 * self.turn_square)
-        self._keep(part**2 * self.turn_square, back.noise(sd) if part else 0.0)
-        self.tell("stack", f"weights of the experts go {part:.0%} of the way to equal ones")
+    def octaves(X: FloatArray, y: FloatArray) -> FloatArray:
+        return facts.octaves(start.residuals(X, y))
 
-    def measure_errors(self) -> None:
-        """3. The size of private errors."""
-        facts = self.facts
+    query = mean_number(start.rows, octaves, *OCTAVES, "scale")
+    (mean,), sd = budget.release(query, budget.shares["scale"])
+    trust, before = _OCTAVE_SD**2 / (_OCTAVE_SD**2 + sd**2), math.log2(clip / facts.mad)
+    octave = before + trust * (mean - facts.mean_octave - before)
+    clip = facts.mad * 2.0 ** min(max(octave, OCTAVES[0]), OCTAVES[1])
+    times = clip / facts.mad
+    budget.record("scale", f"with that, private errors look {times:.2g} times as large")
+    return clip
 
-        def octaves(X: FloatArray, y: FloatArray) -> FloatArray:
-            return facts.octaves(self.residuals(X, y))
 
-        query = mean_number(self.rows, octaves, *OCTAVES, "scale")
-        (found,), sd = self.looks.at(query, self.shares["scale"])
-        trust, before = _OCTAVE_SD**2 / (_OCTAVE_SD**2 + sd**2), math.log2(self.clip / facts.mad)
-        octave = before + trust * (found - facts.mean_octave - before)
-        self.clip = facts.mad * 2.0 ** min(max(octave, OCTAVES[0]), OCTAVES[1])
-        self.before = float((self.clip / facts.mad * facts.rms) ** 2) + self.gain  # at first
-        times = self.clip / facts.mad
-        self.tell("scale", f"with that, private errors look {times:.2g} times as large")
+def _find_rows(budget: StepBudget, start: _Start) -> tuple[FloatArray, float]:
+    """3. Where private rows are (the centre of z), and how spread (its length from there)."""
+    size, share = len(start.white.mean), budget.shares["centre"]
+    noise = 2 * math.sqrt(size / share) / budget.precision  # its length, for a clip of 1
+    reach = min(max(_CENTRE, _BLUR / noise), _MOST_CENTRE)
 
-    def find_rows(self) -> None:
-        """3. Where private rows are, and how spread."""
-        size, part = len(self.white.mean), self.shares["centre"]
-        noise = 2 * math.sqrt(size / part) / self.looks.precision  # its length, for a cut of 1
-        reach = min(max(_CENTRE, _BLUR / noise), _MOST_CENTRE)
+    def places(X: FloatArray, y: FloatArray) -> FloatArray:
+        return start.coordinates(X)
 
-        def places(X: FloatArray, y: FloatArray) -> FloatArray:
-            return X[:, self.experts :]
+    mean, sd = budget.release(MeanVector(start.rows, places, size, reach, "centre"), share)
+    part = james_stein(float(mean @ mean), (size - 2) * sd**2)
+    centre, usual = part * mean, math.sqrt(1 + part**2 * size * sd**2)
+    budget.record("centre", f"rows lie elsewhere; {part:.0%} of what was seen is more than noise")
 
-        query = MeanVector(self.rows, places, size, reach, "centre")
-        found, sd = self.looks.at(query, part)
-        kept = james_stein(float(found @ found), (size - 2) * sd**2)
-        self.centre = kept * found
-        usual = math.sqrt(1 + kept**2 * size * sd**2)
-        self.tell("centre", f"rows lie elsewhere; {kept:.0%} of what was seen is more than noise")
+    def lengths(X: FloatArray, y: FloatArray) -> FloatArray:
+        return np.asarray(np.linalg.norm(start.coordinates(X) - centre, axis=1))
 
-        def lengths(X: FloatArray, y: FloatArray) -> FloatArray:
-            return np.asarray(np.linalg.norm(X[:, self.experts :] - self.centre, axis=1))
+    query = mean_number(start.rows, lengths, 0.0, _LENGTH * usual, "length")
+    (mean,), sd = budget.release(query, budget.shares["length"])
+    prior = (_LENGTH_SD * usual) ** 2
+    length = usual + prior / (prior + sd**2) * (mean - usual)
+    length = min(max(length, 0.3 * usual), _LENGTH * usual)
+    budget.record("length", f"private rows look {length:.2g} times as far apart as public ones")
+    return centre, length
 
-        query_length = mean_number(self.rows, lengths, 0.0, _LENGTH * usual, "length")
-        (length,), sd = self.looks.at(query_length, self.shares["length"])
-        prior = (_LENGTH_SD * usual) ** 2
-        length = usual + prior / (prior + sd**2) * (length - usual)
-        self.length = min(max(length, 0.3 * usual), _LENGTH * usual)
-        self.tell(
-            "length", f"private rows look {self.length:.2g} times as far apart as public ones"
-        )
 
-    def descend(self) -> None:
-        """4. The descent on all features."""
-        facts, first = self.facts, self.rows.function
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """A descent that was run: its rows, where it ended, and the units that z had in it."""
 
-        def coordinates(
-            X: FloatArray, y: FloatArray | None
-        ) -> tuple[FloatArray, FloatArray | None]:
-            rows, labels = first(X, y)
-            errors = None if labels is None else self.residuals(rows, labels)
-            return (rows[:, self.experts :] - self.centre) / self.length, errors
+    rows: Prepared
+    end: DescentOutcome
+    centre: FloatArray
+    length: float
 
-        ground = Ground(self.white.energy, self.white.spread, self.clip, facts.curvature)
-        self.path = walk_rows(self.cleaning, coordinates, len(ground.energy))
-        found = walk(self.looks, self.path, ground, self.shares["descent"], _LONG)
-        self.walked = found
-        missed = facts.missed[LEVEL_CLIPS[0]] * self.clip
-        self.second = (self.constant + found.level, found.level_noise + missed**2)
-        self.level = self._more_than_noise(*pooled(self.first, self.second))[0] - self.constant
-        also = "" if self.features.curves is None else f" and {self.features.curves}"
-        self.tell(
-            "descent",
-            f"{found.steps} noisy steps to new weights of the columns{also}; by its length alone "
-            f"{found.share:.0%} of that move is more than noise",
-            found.steps,
-        )
+    def level(self, start: _Start, clip: float) -> _Estimate:
+        """The level that the descent found, with what its clip may have missed."""
+        missed = start.facts.missed[LEVEL_CLIPS[0]] * clip
+        return start.level + self.end.level, self.end.level_noise + missed**2
 
-    def look_back(self) -> None:
-        """5. Which part of the move pays."""
-        walked, level = self.walked, self.level
-        precision = self.looks.precision * math.sqrt(self.shares["move"])
-        back = LookBack(self.clip, max(walked.moved, 1e-12 * self.clip**2), precision)
+    def correction(self, start: _Start, part: float, level: float) -> Correction:
+        """A part of the move, and a level, in the units of the model."""
+        slopes = part * self.end.slopes / self.length
+        on_features = start.white.matrix @ slopes
+        moved = float(start.white.mean @ on_features + self.centre @ slopes)
+        constant = start.level + (level - start.level - moved)
+        return Correction(constant, start.on_scores, start.features, on_features)
 
-        def products(X: FloatArray, y: FloatArray) -> FloatArray:
-            weight = np.maximum(X[:, -2], 1e-300)  # rows are shrunk together with their errors
-            return back.products(y / weight - level, walked.mended(X) / weight)
 
-        query = MeanVector(self.path, products, 2, 1.0, "move")
-        found, sd = self.looks.at(query, self.shares["move"])
-        self.part = back.part(found, sd, walked.share, walked.by_chance)
-        self._blur(self.part**2 * walked.moved)
-        self._keep(self.part**2 * walked.moved, self.part**2 * walked.noise)
-        self.tell("move", f"tried on private rows, {self.part:.0%} of the move pays, and is kept")
+def _descend(budget: StepBudget, start: _Start, clip: float) -> _Path:
+    """4. The descent on all features, from where private rows are."""
+    prepare, white, facts = start.rows.function, start.white, start.facts
+    centre, length = _find_rows(budget, start)
 
-    def find_level(self) -> None:
-        """6. The mean error that is left, with a wide clip."""
-        bound, known = self._reach("level") * self.clip, self.level
-        part, walked = self.part, self.walked
+    def places(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
+        rows, labels = prepare(X, y)
+        errors = None if labels is None else start.residuals(rows, labels)
+        return (start.coordinates(rows) - centre) / length, errors
 
-        def errors(X: FloatArray, y: FloatArray) -> FloatArray:
-            return np.asarray((y - part * walked.mended(X)) / np.maximum(X[:, -2], 1e-300) - known)
+    problem = DescentProblem(white.energy, white.spread, clip, facts.curvature)
+    rows = descent_rows(facts.cleaning, places, len(white.energy))
+    end = planned_descent(budget, rows, problem, budget.shares["descent"], _LONG)
+    also = "" if start.features.curves is None else f" and {start.features.curves}"
+    budget.record(
+        "descent",
+        f"{end.steps} noisy steps to new weights of the columns{also}; by its length alone "
+        f"{end.share:.0%} of that move is more than noise",
+        end.steps,
+    )
+    return _Path(rows, end, centre, length)
 
-        query = mean_number(self.path, errors, -bound, bound, "level")
-        (found,), sd = self.looks.at(query, self.shares["level"])
-        all_three = pooled(self.first, self.second, (self.constant + known + found, sd**2))
-        level, noise = self._more_than_noise(*all_three)
-        self._keep(level**2 - self.constant**2, noise - self.constant_noise)
-        self.level = level - self.constant
-        self.tell(
-            "level", f"together with the mean before, answers move by {plain(level, 3)} in all"
-        )
 
-    def _reach(self, name: str) -> float:
-        """Where errors are cut for their mean, in R: least of what is missed and noise together."""
-        missed, sd = self.facts.missed, 2 / (self.looks.precision * math.sqrt(self.shares[name]))
-        return min(LEVEL_CLIPS, key=lambda k: missed[k] ** 2 + (k * sd) ** 2)
+def _find_part(budget: StepBudget, path: _Path, clip: float, level: float) -> float:
+    """5. Which part of the move pays."""
+    square = max(path.end.moved, 1e-12 * clip**2)
+    search = LineSearch(clip, square, budget.precision_of("move"))
 
-    def _more_than_noise(self, level: float, noise: float) -> tuple[float, float]:
-        """What is kept of a level, and of the variance of its noise."""
-        square = SQUARE * self.clip**2
-        part = kept(level**2, np.array([noise]), [square * each for each in LEVELS])
-        return part * level, part**2 * noise
+    def products(X: FloatArray, y: FloatArray) -> FloatArray:
+        weight = np.maximum(X[:, -2], 1e-300)  # rows are shrunk together with their errors
+        return search.products(y / weight - level, path.end.fitted(X) / weight)
 
-    def _blur(self, moved: float) -> None:
-        """A move has a mean of its own on private rows: the first look at the level is older."""
-        level, noise = self.first
-        self.first = (level, noise + _MEAN_OF_MOVE * moved)
+    query = MeanVector(path.rows, products, 2, 1.0, "move")
+    means, sd = budget.release(query, budget.shares["move"])
+    part = search.part(means, sd, path.end.share, path.end.optimism)
+    budget.record("move", f"tried on private rows, {part:.0%} of the move pays, and is kept")
+    return part
 
-    def found(self) -> Step:
-        """Everything together, in the units of the model."""
-        constant, on_features = self.constant, np.zeros(self.public.shape[1])
-        if "descent" in self.shares:
-            inner = self.part * self.walked.slopes / self.length
-            on_features = self.white.matrix @ inner
-            constant += self.level - float(self.white.mean @ on_features + self.centre @ inner)
-        times = self.clip / self.facts.mad * self.facts.size
-        error = max(self.before, self.gain)  # nothing takes off more than there is
-        no_harm = NoHarm(error, self.gain, self.noise)
-        correction = Correction(constant, self.on_scores, self.features, on_features)
-        told = (*(each.sentence() for each in self.releases), str(no_harm))
-        return Step(correction, tuple(self.releases), no_harm, told, times)
 
-    def tell(self, name: str, said: str, times: int = 1) -> None:
-        self.releases.append(Release(name, self.shares[name], said, times))
+def _find_level(
+    budget: StepBudget, start: _Start, path: _Path, clip: float, part: float, level: float
+) -> _Estimate:
+    """6. The mean error beside that part of the move, with a wide clip."""
+    bound = _reach(budget, start.facts, "level") * clip
 
-    def _keep(self, gain: float, noise: float) -> None:
-        self.gain, self.noise = self.gain + float(gain), self.noise + float(noise)
+    def errors(X: FloatArray, y: FloatArray) -> FloatArray:
+        weight = np.maximum(X[:, -2], 1e-300)
+        return np.asarray((y - part * path.end.fitted(X)) / weight - level)
+
+    query = mean_number(path.rows, errors, -bound, bound, "level")
+    (mean,), sd = budget.release(query, budget.shares["level"])
+    return start.level + level + mean, sd**2
+
+
+def _reach(budget: StepBudget, facts: RegressionFacts, name: str) -> float:
+    """Where errors are clipped for their mean, in R: least of what is missed and noise together."""
+    missed, sd = facts.missed, 2 / budget.precision_of(name)
+    return min(LEVEL_CLIPS, key=lambda k: missed[k] ** 2 + (k * sd) ** 2)
+
+
+def _older(seen: _Estimate, moved: float) -> _Estimate:
+    """A level that was seen before a move, which has a mean of its own on private rows."""
+    level, noise = seen
+    return level, noise + _MEAN_OF_MOVE * moved
+
+
+def _result(
+    budget: StepBudget, start: _Start, clip: float, error: float, kept: _Kept, move: Correction
+) -> StepResult:
+    error = max(error, kept.gain)  # nothing takes off more than there is
+    no_harm = NoHarm(error, kept.gain, kept.noise)
+    sentences = (*(each.sentence() for each in budget.records), str(no_harm))
+    scale = clip / start.facts.mad * start.facts.size
+    return StepResult(move, tuple(budget.records), no_harm, sentences, scale)
 
 
 def _shares(precision: float, *, turns: bool, tells: bool = True) -> dict[str, float]:

@@ -1,26 +1,31 @@
-"""What a private step found and released, for people too: names, shares, findings, a picture."""
+"""The purse that a private step is paid from, what is released from it, and what is told of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+import numpy as np
 
-_WIDE, _LINE = 58, 120  # letters of a line beside a bar, and above all
-_BESIDE, _RIGHT = 1.35, 4.0  # where texts begin, and where the axes end
-_BLUE, _ORANGE, _GREEN = "#4c78a8", "#f58518", "#2e7d32"
+from dpadapt._types import FloatArray
+from dpadapt.learning.descent import descend
+from dpadapt.privacy import Grant, RowMean, Session
+from dpadapt.privacy.mechanisms import GaussianPurse
+from dpadapt.privacy.statistics import Prepared
+from dpadapt.reweighting.queries import clipped_gradient
+
+PRIVATE_STEP = "private step"
+"""Label of the one charge that all releases of a step are paid from."""
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseRecord:
     """One release of the private step: its share of the budget, and how many noisy values it is.
 
     Examples
     --------
-    >>> Release("level", 0.1, "94% of it is kept").sentence()
+    >>> ReleaseRecord("level", 0.1, "94% of it is kept").sentence()
     "Release 'level' took 10% of the budget: 94% of it is kept."
     """
 
@@ -35,97 +40,136 @@ class Release:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class StepBudget:
+    """A session whose whole budget is one Gaussian purse, and what has been released from it.
+
+    Attributes
+    ----------
+    session : Session
+    purse : Grant
+    shares : dict
+        Parts of the purse, by the name of what they are for.
+    records : list of ReleaseRecord
+        What was released, in its order.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.privacy.statistics import mean_number
+    >>> with Private([[1.0]] * 1000).open(epsilon=1.0, delta=1e-6) as session:
+    ...     budget = StepBudget.open(session)
+    ...     query = mean_number(Cleaning(2.0), lambda X, y: X[:, 0], -2.0, 2.0)
+    ...     mean, sd = budget.release(query, share=0.5)
+    >>> bool(abs(mean[0] - 1) < 5 * sd), round(budget.precision)
+    (True, 237)
+    """
+
+    session: Session
+    purse: Grant
+    shares: dict[str, float] = field(default_factory=dict)
+    records: list[ReleaseRecord] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, session: Session) -> StepBudget:
+        """Charge the whole budget."""
+        return cls(session, session.plan(purse=GaussianPurse(PRIVATE_STEP)).purse)
+
+    def divided(self, shares: dict[str, float]) -> StepBudget:
+        """The same budget, divided."""
+        return replace(self, shares=shares)
+
+    @property
+    def precision(self) -> float:
+        """N mu: one over the noise of a mean of numbers from an interval of length 1."""
+        return self.session.n_rows / self.purse.scale
+
+    def precision_of(self, name: str) -> float:
+        """N mu for a share alone."""
+        return self.precision * math.sqrt(self.shares[name])
+
+    @property
+    def n_rows(self) -> int:
+        """Number of private rows, which is public."""
+        return self.session.n_rows
+
+    def release(self, query: RowMean, share: float) -> tuple[Any, float]:
+        """Release a statistic for a share of the purse; return it, and the scale of its noise."""
+        hidden = self.session.hide(query, keep=True)
+        released = self.session.release(self.purse, hidden, share=share)
+        return released, hidden.sensitivity * self.purse.scale / math.sqrt(share)
+
+    def descend(
+        self,
+        rows: Prepared,
+        shape: tuple[int, int],
+        clip: float,
+        horizon: float,
+        steps: int,
+        share: float,
+    ) -> FloatArray:
+        """Mean of the last half of a noisy descent from 0 on clipped gradients.
+
+        Parameters
+        ----------
+        rows : Prepared
+            As :func:`~dpadapt.reweighting.queries.clipped_gradient` takes them.
+        shape : (int, int)
+            Features, and columns of coefficients: 1, or one for each class.
+        clip : float
+        horizon : float
+            tau; the step size is tau / T.
+        steps : int
+            T.
+        share : float
+            Of the purse, for all steps together.
+
+        Examples
+        --------
+        >>> from dpadapt.privacy import Cleaning, Private
+        >>> def prepare(X, y):
+        ...     return np.ones((len(X), 2)), y
+        >>> rows = Prepared(Cleaning(1.0, label_range=(-1.0, 1.0)), prepare, 2)
+        >>> with Private([[0.0]] * 9999, [0.3] * 9999).open(epsilon=1.0, delta=1e-6) as session:
+        ...     end = StepBudget.open(session).descend(rows, (1, 1), 1.0, 20.0, 50, share=1.0)
+        >>> bool(abs(end[0, 0] - 0.3) < 0.05)
+        True
+        """
+
+        def gradient(W: FloatArray) -> FloatArray:
+            return np.asarray(self.release(clipped_gradient(rows, W, clip), share / steps)[0])
+
+        return descend(gradient, np.zeros(shape), horizon / steps, steps)
+
+    def record(self, name: str, said: str, times: int = 1) -> None:
+        """Say what a release of so many noisy values has told."""
+        self.records.append(ReleaseRecord(name, self.shares[name], said, times))
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult:
     """What the private step found.
 
     Attributes
     ----------
-    adapted : Correction, Scores, DirectionScores or None
+    adapted : Correction, ClassScores, DirectionScores or None
         What stands beside, or in place of, the public model; None without private rows.
-    releases : tuple of Release
+    releases : tuple of ReleaseRecord
         What each cost, and what it said.
     no_harm : NoHarm, ClassNoHarm or None
         What it costs if there was no shift.
-    told : tuple of str
-        What was done, in sentences.
-    times : float
+    sentences : tuple of str
+        What was done.
+    scale : float
         For numbers: size of private errors in public ones.
 
     Examples
     --------
-    >>> Step(None, (), None, ("Nothing was read.",)).times
+    >>> StepResult(None, (), None, ("Nothing was read.",)).scale
     1.0
     """
 
     adapted: Any
-    releases: tuple[Release, ...]
+    releases: tuple[ReleaseRecord, ...]
     no_harm: Any
-    told: tuple[str, ...]
-    times: float = 1.0
-
-
-def draw_releases(
-    releases: tuple[Release, ...],
-    experts: dict[str, float],
-    result: str = "",
-    kept: float | None = None,
-) -> Figure:
-    """Weights of the experts, what each release cost and said, and what was kept.
-
-    Parameters
-    ----------
-    releases : tuple of Release
-    experts : dict
-        Weight of each public expert, by name.
-    result : str
-        What became of the public model, in a sentence.
-    kept : float, optional
-        Part of the private move that was kept.
-
-    Examples
-    --------
-    >>> figure = draw_releases((Release("level", 1.0, "94% of it is kept"),), {"linear": 1.0})
-    >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['Public experts', 'Private releases: share of the budget, and what was found']
-    """
-    from dpadapt.learning.figures import blank, plain, set_title
-
-    bars = [(each.name, each.share, each.said, _ORANGE) for each in releases]
-    if kept is not None:
-        bars.append(("kept", kept, "part of the private move that is in the model", _GREEN))
-    said = [_wrapped(each[2], _WIDE) for each in bars]
-    lines = sum(max(2, each.count("\n") + 1) for each in said)
-    height = 1.2 + max(0.22 * lines, 0.45 * len(experts))
-    figure, (left, right) = blank(11, height, columns=2)
-    left.get_gridspec().set_width_ratios([1, 2.6])
-    left.barh([plain(each) for each in experts], list(experts.values()), color=_BLUE)
-    left.invert_yaxis()
-    left.set_xlim(0, max(1.0, *experts.values()))
-    left.grid(False)
-    set_title(left, "Public experts")
-    _bars(right, bars, said)
-    set_title(right, "Private releases: share of the budget, and what was found")
-    if result:
-        figure.suptitle(_wrapped(result, _LINE), x=0.01, ha="left", fontsize=11)
-    return figure
-
-
-def _wrapped(text: str, width: int) -> str:
-    """Words of ours in lines, in which nothing is a formula."""
-    return "\n".join(wrap(text.replace("$", r"\$"), width))
-
-
-def _bars(axes: Any, bars: list[tuple[str, float, str, str]], said: list[str]) -> None:
-    """Bars from 0 to 100 %, with a text beside each where no bar or line reaches."""
-    places = range(len(bars))
-    axes.barh(places, [each[1] for each in bars], color=[each[3] for each in bars], height=0.6)
-    axes.set_yticks(places, labels=[each[0] for each in bars])
-    for place, each, text in zip(places, bars, said, strict=True):
-        axes.text(each[1] + 0.02, place, f"{each[1]:.1%}", va="center", fontsize=9)
-        axes.text(_BESIDE, place, text, va="center", fontsize=9)
-    axes.invert_yaxis()
-    axes.grid(False)
-    axes.set_xlim(0, _RIGHT)
-    axes.set_xticks([0, 0.5, 1], labels=["0 %", "50 %", "100 %"])
-    axes.spines["bottom"].set_bounds(0, 1)
-    axes.tick_params(axis="y", length=0)
+    sentences: tuple[str, ...]
+    scale: float = 1.0

@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 
 from dpadapt.auto import AutoClassifier, AutoRegressor
-from dpadapt.auto.classification_few import DirectionScores
-from dpadapt.auto.classification_step import Scores
+from dpadapt.auto.auto_classifier import DirectionScores
+from dpadapt.auto.classification_step import ClassScores
 from dpadapt.auto.curves import Curves, Leaves
 from dpadapt.auto.experts import (
-    LEAST_CHANCE,
     LINEAR_PART,
+    PROBABILITY_FLOOR,
     Centred,
-    Fourier,
-    Linear,
+    FourierExpert,
+    LinearExpert,
     Own,
     Sum,
+    Trees,
     Waves,
 )
-from dpadapt.auto.reading import Reader
 from dpadapt.auto.regression_step import Correction
-from dpadapt.auto.trees import Trees
+from dpadapt.auto.stacking import Reader
 from dpadapt.privacy import shrink_factors
 
 from .programs import PlainModel, Program, told_features
@@ -137,7 +137,7 @@ def _classes(program: Program, fitted: AutoClassifier) -> str:
     logits = program.step("Concat", *(_expert(program, each) for each in start.experts))
     if added is None:
         return program.step("MatMul", logits, np.kron(start.weights[:, None], np.eye(count)))
-    if not isinstance(added, Scores):
+    if not isinstance(added, ClassScores):
         raise _unknown(added)
     experts, columns = len(start.experts), len(start.low)
     if count == 2:
@@ -165,11 +165,11 @@ def _classes(program: Program, fitted: AutoClassifier) -> str:
 
 def _expert(program: Program, expert: Any) -> str:
     """Scores of an expert, of one column or one for each class."""
-    if isinstance(expert, Linear):
+    if isinstance(expert, LinearExpert):
         return program.affine(_ROWS, expert.coef, expert.intercept)
     if isinstance(expert, Trees):
         return _trees(program, expert)
-    if isinstance(expert, Fourier):
+    if isinstance(expert, FourierExpert):
         center, scale = expert.waves.center, expert.waves.scale
         split = len(expert.waves.phases)
         on_rows = LINEAR_PART * expert.linear.coef[split:] / scale[:, None]
@@ -249,7 +249,7 @@ def _centred(program: Program, expert: Centred) -> str:
     placed = np.zeros((known, expert.classes))
     placed[np.arange(known), expert.known] = 1.0
     chances = program.step("MatMul", program.step("Softmax", scores), placed)
-    logs = program.step("Log", program.step("Max", chances, np.array([LEAST_CHANCE])))
+    logs = program.step("Log", program.step("Max", chances, np.array([PROBABILITY_FLOOR])))
     middle = program.step("MatMul", logs, np.full((expert.classes, 1), 1 / expert.classes))
     return program.step("Sub", logs, middle)
 

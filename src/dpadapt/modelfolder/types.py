@@ -49,18 +49,16 @@ ESTIMATORS = frozenset().union(
 """What a model folder may be: the estimators that carry a guarantee."""
 
 PARTS = frozenset().union(
-    _under("dpadapt.auto.classification_few", "DirectionScores"),
-    _under("dpadapt.auto.classification_noise", "ClassNoHarm"),
-    _under("dpadapt.auto.classification_step", "Scores"),
+    _under("dpadapt.auto.auto_classifier", "DirectionScores"),
+    _under("dpadapt.auto.auto_regressor", "ErrorQuantiles"),
+    _under("dpadapt.auto.classification_inference", "ClassNoHarm"),
+    _under("dpadapt.auto.classification_step", "ClassScores"),
     _under("dpadapt.auto.curves", "Curves Leaves"),
-    _under("dpadapt.auto.experts", "Centred Fourier Linear Own Sum Waves"),
-    _under("dpadapt.auto.path_features", "PathFeatures"),
-    _under("dpadapt.auto.public_model", "PublicModel"),
-    _under("dpadapt.auto.reading", "Reader"),
-    _under("dpadapt.auto.regression_outlook", "NoHarm Outlook"),
-    _under("dpadapt.auto.regression_step", "Correction"),
-    _under("dpadapt.auto.releases", "Release"),
-    _under("dpadapt.auto.trees", "Trees"),
+    _under("dpadapt.auto.experts", "Centred FourierExpert LinearExpert Own Sum Trees Waves"),
+    _under("dpadapt.auto.regression_facts", "PathFeatures"),
+    _under("dpadapt.auto.regression_step", "Correction NoHarm"),
+    _under("dpadapt.auto.releases", "ReleaseRecord"),
+    _under("dpadapt.auto.stacking", "PublicStack Reader"),
     _under("dpadapt.rare", "ClassErrors"),
     _under("dpadapt.features.cells", "NumberCells TextCells"),
     _under("dpadapt.features.cells", "DateCells"),
@@ -124,6 +122,18 @@ def _moved(old: str, new: str, names: str) -> dict[str, str]:
 
 
 MOVED = {
+    "dpadapt.auto.classification_few": "dpadapt.auto.auto_classifier",
+    "dpadapt.auto.classification_noise": "dpadapt.auto.classification_inference",
+    "dpadapt.auto.classification_step.Scores": "dpadapt.auto.classification_step.ClassScores",
+    "dpadapt.auto.experts.Fourier": "dpadapt.auto.experts.FourierExpert",
+    "dpadapt.auto.experts.Linear": "dpadapt.auto.experts.LinearExpert",
+    "dpadapt.auto.path_features": "dpadapt.auto.regression_facts",
+    "dpadapt.auto.public_model.PublicModel": "dpadapt.auto.stacking.PublicStack",
+    "dpadapt.auto.reading": "dpadapt.auto.stacking",
+    "dpadapt.auto.regression_outlook.NoHarm": "dpadapt.auto.regression_step.NoHarm",
+    "dpadapt.auto.regression_outlook.Outlook": "dpadapt.auto.auto_regressor.ErrorQuantiles",
+    "dpadapt.auto.releases.Release": "dpadapt.auto.releases.ReleaseRecord",
+    "dpadapt.auto.trees": "dpadapt.auto.experts",
     **_moved(
         "baselines",
         "papers.baselines",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
-from dpadapt.auto.reading import Reader
+from dpadapt.auto.stacking import Reader
 
 from .rehearsal import Rehearsal, Stage, Tally, sub_populations
 from .result import Preview, trust_in_words

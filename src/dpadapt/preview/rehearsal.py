@@ -14,8 +14,7 @@ from sklearn.cluster import KMeans
 
 from dpadapt.auto import AutoClassifier, AutoRegressor
 from dpadapt.auto.experts import fit_expert
-from dpadapt.auto.folds import group_folds
-from dpadapt.auto.reading import Reader
+from dpadapt.auto.stacking import Reader, group_folds
 from dpadapt.privacy import Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon

@@ -1,4 +1,4 @@
-r"""What the private step of classes does if nothing has shifted, rehearsed on public rows.
+r"""Whether classes have shifted: what is found, against what noise and chance alone would do.
 
 A move is made of noise and of the chance in n rows, whether there is a shift or not. A confident
 model has little curvature, and a clip takes more of it away, so that both are forgotten more slowly
@@ -56,12 +56,12 @@ def coordinates(geometry: Any, features: FloatArray) -> tuple[FloatArray, FloatA
     return Z * shrink_factors(lengths, 1.0)[:, None], np.minimum(lengths, 1.0)
 
 
-class ByChance(NamedTuple):
+class NullMoves(NamedTuple):
     """Moves that noise and chance make: mean energy, mean slope in roots of it, the moves.
 
     Examples
     --------
-    >>> ByChance(0.5, 0.01, ()).energy
+    >>> NullMoves(0.5, 0.01, ()).energy
     0.5
     """
 
@@ -118,8 +118,8 @@ as rehearsed on public rows.
 
 
 @dataclass(frozen=True, eq=False)
-class Rehearsal:
-    """A course, tried on public rows.
+class NullSimulation:
+    """A course, run on public rows as if nothing had shifted.
 
     Parameters
     ----------
@@ -136,8 +136,8 @@ class Rehearsal:
     >>> X = np.random.default_rng(0).normal(size=(300, 2))
     >>> codes = (X[:, 0] > 0).astype(int)
     >>> course = choose_course(PublicProblem(X, codes, np.zeros((3, 2))), 1000, 0.2)
-    >>> rehearsal = Rehearsal(course, X, np.zeros((300, 2)), codes)
-    >>> one, two = (rehearsal.by_chance(1000, scale=scale) for scale in (0.1, 0.3))
+    >>> simulation = NullSimulation(course, X, np.zeros((300, 2)), codes)
+    >>> one, two = (simulation.run(1000, scale=scale) for scale in (0.1, 0.3))
     >>> one[0] < two[0], one[1] > two[1]  # more noise: longer, and less steep
     (True, True)
     """
@@ -158,7 +158,7 @@ class Rehearsal:
         moved = (self.offsets + part * (rows @ move) for move in moves)
         return float(np.mean([np.mean(each.argmax(axis=1) != self.codes) for each in moved]))
 
-    def by_chance(self, n_rows: int, scale: float) -> ByChance:
+    def run(self, n_rows: int, scale: float) -> NullMoves:
         """What moves from n public rows are like.
 
         Parameters
@@ -189,7 +189,7 @@ class Rehearsal:
             each = slopes(rows @ moves[-1], offsets, codes, energy)
             found.append((energy, float(weights @ np.clip(each, -1, 1))))
         energy, slope = np.mean(found, axis=0)
-        return ByChance(float(energy), float(slope), tuple(moves))
+        return NullMoves(float(energy), float(slope), tuple(moves))
 
 
 def slopes(added: FloatArray, offsets: FloatArray, codes: Any, energy: float) -> FloatArray:
@@ -212,3 +212,83 @@ def slopes(added: FloatArray, offsets: FloatArray, codes: Any, energy: float) ->
     own = np.asarray(codes)[:, None] == np.arange(offsets.shape[1])
     falls = np.einsum("ij,ij->i", own - softmax(offsets), added)
     return np.asarray(falls * own.any(axis=1) / math.sqrt(max(energy, 1e-300)))
+
+
+# the chance of a shift
+
+_SPIKE = 0.8  # prior chance that nothing has shifted
+_WORSE = (0.0, 0.5, 1.0, 2.0)  # what a shift adds to the error rate, in expected error rates
+_LONGER = (0.0, 1.0, 3.0, 10.0, 30.0)  # what it adds to the energy, in energies by chance
+_STEEPER = (0.03, 0.1, 0.3)  # what it adds to the slope, in roots of the energy
+_FREEDOM = 10.0  # of the energy by chance; moves on real tables vary about as much
+_LONGEST = 4.0  # a longer move says no more: rows elsewhere make it longer, too
+_ROUGH, _VARIED = 0.1, 0.02  # error of the expected error rate, in units of it; of the slope
+_MOST_ERRORS = 0.9  # error rate
+
+
+@dataclass(frozen=True)
+class Observation:
+    """A number that was released, the scale of its noise, and what it is without a shift.
+
+    Examples
+    --------
+    >>> Observation(0.25, 0.0625, expected=0.125).log_likelihood(np.array([0.0, 0.25]), rough=0.0)
+    array([-2., -2.])
+    """
+
+    value: float
+    sd: float
+    expected: float
+
+    def log_likelihood(self, sizes: FloatArray, rough: float) -> FloatArray:
+        """Logarithms of the likelihoods of sizes of what a shift adds."""
+        deviation = max(math.hypot(self.sd, rough), 1e-300)
+        return np.asarray(-(((self.value - self.expected - sizes) / deviation) ** 2) / 2)
+
+
+def shift_posterior(wrong: Observation, length: float, slope: Observation | None = None) -> float:
+    """Posterior chance that there is a shift, which is the part of the move that is kept.
+
+    Four times in five, it is thought, nothing has shifted. Then the error rate is the expected one;
+    the energy of the move is what chance and noise make, times a chi-square over its degrees of
+    freedom; and the log-loss falls along the move as it does by chance on the rows that it was made
+    for. Else each of the three is larger, by any of a few sizes: a shift may leave the error rate
+    and the length as they are, but not the slope. A lower error rate than expected says nothing.
+
+    Parameters
+    ----------
+    wrong : Observation
+        Error rate of the public model on private rows.
+    length : float
+        Energy of the move, in units of what it is without a shift.
+    slope : Observation, optional
+        How fast the log-loss falls along the move, in units of the root of its energy.
+
+    Examples
+    --------
+    >>> usual, worse = Observation(0.2, 0.02, expected=0.2), Observation(0.4, 0.02, expected=0.2)
+    >>> round(shift_posterior(usual, 1.0), 3), round(shift_posterior(worse, 1.0), 3)
+    (0.018, 1.0)
+
+    A long move is a shift, unless no row's loss falls along it:
+
+    >>> slope = Observation(-0.05, 0.01, expected=0.05)
+    >>> round(shift_posterior(usual, 9.0), 3), round(shift_posterior(usual, 9.0, slope), 3)
+    (0.982, 0.018)
+    """
+    worse = np.minimum(np.multiply(_WORSE, wrong.expected), max(_MOST_ERRORS - wrong.expected, 0.0))
+    seen = Observation(max(wrong.value, wrong.expected), wrong.sd, wrong.expected)
+    of_errors = seen.log_likelihood(np.append(0.0, worse), _ROUGH * wrong.expected)
+    longer = 1 + np.append(0.0, _LONGER)
+    of_length = -_FREEDOM / 2 * (np.log(longer) + min(length, _LONGEST) / longer)
+    of_slope = (
+        np.zeros(2) if slope is None else slope.log_likelihood(np.array([0.0, *_STEEPER]), _VARIED)
+    )
+    pieces = (of_errors, of_length, of_slope)
+    none = math.log(_SPIKE) + sum(float(each[0]) for each in pieces)
+    some = math.log1p(-_SPIKE) + sum(_log_mean(each[1:]) for each in pieces)
+    return float(1 / (1 + math.exp(min(none - some, 700.0))))
+
+
+def _log_mean(logs: FloatArray) -> float:
+    return float(np.logaddexp.reduce(logs)) - math.log(len(logs))
