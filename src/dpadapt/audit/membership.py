@@ -34,14 +34,13 @@ from scipy.special import erf, expit, ndtr
 from sklearn.metrics import roc_curve
 
 from dpadapt import _validate as validate
-from dpadapt._types import FloatArray
+from dpadapt._types import BoolArray, FloatArray
 from dpadapt.learning.figures import BLUE, GREY, ORANGE, blank, plain, set_title
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Bits = NDArray[np.bool_]
 _LEAST_PROBABILITY = 1e-9  # keeps logits finite where a model is certain
 _LEAST_DEVIATION = 1e-3  # of the confidence, on the scale of logits
 _OWN_VARIANCE = 64  # shadows from which on an example's own variance is better than a common one
@@ -67,7 +66,7 @@ class AttackResult:
     """
 
     scores: FloatArray
-    members: Bits
+    members: BoolArray
 
     @cached_property
     def roc(self) -> tuple[FloatArray, FloatArray]:
@@ -260,7 +259,7 @@ def _check(epsilon: float, delta: float) -> None:
     validate.delta(delta, allow_zero=True)
 
 
-def _memberships(rng: np.random.Generator, models: int, n: int, relation: str) -> Bits:
+def _memberships(rng: np.random.Generator, models: int, n: int, relation: str) -> BoolArray:
     """Who takes part in the training of each model."""
     if relation == "add-remove":
         return rng.random((models, n)) < 0.5
@@ -269,7 +268,7 @@ def _memberships(rng: np.random.Generator, models: int, n: int, relation: str) -
 
 
 def _confidence(
-    fit: Callable[[Any, Any, int], Any], X: Any, y: NDArray[Any], members: Bits, seed: int
+    fit: Callable[[Any, Any, int], Any], X: Any, y: NDArray[Any], members: BoolArray, seed: int
 ) -> FloatArray:
     """Confidence of one model in every example's label, on the scale of logits."""
     model = fit(X[members], y[members], int(seed))
@@ -284,7 +283,7 @@ def _confidence(
     return np.asarray(np.log(right) - np.log(wrong))
 
 
-def _gaussian(confidence: FloatArray, chosen: Bits) -> tuple[FloatArray, FloatArray]:
+def _gaussian(confidence: FloatArray, chosen: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of each example's confidence over the chosen models."""
     count = chosen.sum(axis=0)
     mean = np.where(chosen, confidence, 0.0).sum(axis=0) / count

@@ -30,10 +30,10 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import OptimizeResult, minimize
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.newton import Product, Vector, conjugate_gradients, line_search
 from dpadapt.learning.softmax import softmax
 
-Array = npt.NDArray[np.float64]
 _Rows = npt.NDArray[Any]
 
 _BLOCK = 4096  # rows per matrix product: the temporaries stay in the processor's cache
@@ -53,23 +53,23 @@ _CURVATURE = 3.0  # of the smoothed trace norm for L-BFGS, relative to 1 / mean 
 class DualRows:
     """The rows and the target, in units of the longest row and the eigenbasis of the moment."""
 
-    def __init__(self, X: Array, target_moment: Array) -> None:
+    def __init__(self, X: FloatArray, target_moment: FloatArray) -> None:
         longest = float(np.sqrt(np.vecdot(X, X).max()))
         self.unit = longest if longest > 0 else 1.0
         rows = X / self.unit
-        self.rotation: Array = np.linalg.eigh(rows.T @ rows)[1]
-        self.rows: Array = rows @ self.rotation
+        self.rotation: FloatArray = np.linalg.eigh(rows.T @ rows)[1]
+        self.rows: FloatArray = rows @ self.rotation
         symmetric = (target_moment + target_moment.T) / (2 * self.unit**2)
-        self.target: Array = self.rotation.T @ symmetric @ self.rotation
+        self.target: FloatArray = self.rotation.T @ symmetric @ self.rotation
         self.coarse: _Rows = self.rows
         if self.rows.size >= _LARGE:
             self.coarse = self.rows.astype(np.float32)
 
-    def forms(self, tilt: Array) -> Array:
+    def forms(self, tilt: FloatArray) -> FloatArray:
         """Return x_i^T L x_i for every row."""
         return _forms(self.rows, tilt)
 
-    def moment(self, weights: Array) -> Array:
+    def moment(self, weights: FloatArray) -> FloatArray:
         """Return S(q)."""
         total = np.zeros_like(self.target)
         for block, rows in _blocks(self.rows):
@@ -77,7 +77,9 @@ class DualRows:
             total += half.T @ half
         return total
 
-    def curvature(self, weights: Array, direction: Array) -> tuple[Array, Array]:
+    def curvature(
+        self, weights: FloatArray, direction: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the direction's forms and the weighted covariance of these with x x^T."""
         forms = _forms(self.coarse, direction)
         factors = self._coarse(weights * (forms - weights @ forms))
@@ -86,7 +88,7 @@ class DualRows:
             total += (rows * factors[block]).T @ rows
         return forms, (total + total.T) / (2 * len(forms))
 
-    def product_variances(self, weights: Array, basis: Array) -> Array:
+    def product_variances(self, weights: FloatArray, basis: FloatArray) -> FloatArray:
         """Return the weighted variance of y_k y_l for every pair of coordinates in the basis."""
         factors, turn = self._coarse(weights), basis.astype(self.coarse.dtype)
         second, fourth = np.zeros_like(self.target), np.zeros_like(self.target)
@@ -98,7 +100,7 @@ class DualRows:
         m = len(self.rows)
         return np.maximum(fourth / m - (second / m) ** 2, 0.0)
 
-    def _coarse(self, factors: Array) -> _Rows:
+    def _coarse(self, factors: FloatArray) -> _Rows:
         """Return one factor per row, times m against underflow, as a column."""
         return (len(factors) * factors).astype(self.coarse.dtype)[:, None]
 
@@ -106,14 +108,14 @@ class DualRows:
 class Tilted:
     """The weights of one tilt, and what they certify."""
 
-    def __init__(self, source: DualRows, tilt: Array) -> None:
+    def __init__(self, source: DualRows, tilt: FloatArray) -> None:
         # exactly symmetric: of rounding errors in one triangle only, nothing would be certified
         self.tilt = tilt = (tilt + tilt.T) / 2
         self.forms = source.forms(tilt)
-        self.weights: Array = softmax(self.forms)
+        self.weights: FloatArray = softmax(self.forms)
         highest = self.forms.max()
         self.log_mean = float(highest + np.log(np.exp(self.forms - highest).mean()))
-        self.residual: Array = source.target - source.moment(self.weights)
+        self.residual: FloatArray = source.target - source.moment(self.weights)
         self.discrepancy = norm(self.residual)
         self.eigenvalues, self.eigenvectors = np.linalg.eigh(tilt)
         self.trace_norm = float(np.abs(self.eigenvalues).sum())
@@ -163,14 +165,14 @@ class Progress(NamedTuple):
         return level.solved_by(self.best) or self.lower > min(level.aim, level.give_up)
 
 
-def norm(symmetric: Array) -> float:
+def norm(symmetric: FloatArray) -> float:
     """Return the spectral norm."""
     return float(np.abs(np.linalg.eigvalsh(symmetric)).max())
 
 
-def spread(values: Array, vectors: Array) -> Array:
+def spread(values: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return the symmetric matrix of given eigenvalues and eigenvectors."""
-    matrix: Array = (vectors * values) @ vectors.T
+    matrix: FloatArray = (vectors * values) @ vectors.T
     return matrix
 
 
@@ -180,13 +182,13 @@ def _blocks(rows: _Rows) -> Iterator[tuple[slice, _Rows]]:
         yield block, rows[block]
 
 
-def _forms(rows: _Rows, tilt: Array) -> Array:
+def _forms(rows: _Rows, tilt: FloatArray) -> FloatArray:
     matrix = tilt.astype(rows.dtype)
     parts = [np.vecdot(block @ matrix, block) for _, block in _blocks(rows)]
     return np.concatenate(parts).astype(np.float64)
 
 
-def concentrated(weights: Array) -> bool:
+def concentrated(weights: FloatArray) -> bool:
     """Whether a few hundred rows have nearly all the weight."""
     return float(weights[_heaviest(weights)].sum()) >= _HEAVY_SHARE
 
@@ -225,7 +227,7 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
     curvature += _CURVATURE * level.aim / mean_eigenvalue
     scale = 1 / np.sqrt(copies * curvature)
 
-    def symmetric(unknowns: Array) -> Array:
+    def symmetric(unknowns: FloatArray) -> FloatArray:
         half = np.zeros((d, d))
         half[upper] = scale * unknowns
         return half + np.triu(half, 1).T
@@ -233,7 +235,7 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
     evaluated: list[Tilted] = []  # the latest point only
     found = Progress(start, level.lower, 0)
 
-    def negative_dual(unknowns: Array) -> tuple[float, Array]:
+    def negative_dual(unknowns: FloatArray) -> tuple[float, FloatArray]:
         nonlocal found
         found = found._replace(passes=found.passes + 1)
         point = Tilted(source, symmetric(unknowns))
@@ -264,7 +266,7 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
 
 
 class _Step(NamedTuple):
-    direction: Array
+    direction: FloatArray
     length: float
     passes: int
 
@@ -301,7 +303,7 @@ def _newton_step(
     # <L, M_0> changes at this rate, but for the forms' rounding errors, which cancel in this way
     rate = float(point.weights @ forms) + level * pull - start
 
-    def slope(length: Array) -> Array:
+    def slope(length: FloatArray) -> FloatArray:
         values, turned = np.linalg.eigh(point.tilt + length * direction)
         moved = _SmoothTrace(values, trace.width)
         along = float(np.vdot(spread(moved.slopes, turned), direction))
@@ -314,13 +316,15 @@ def _newton_step(
     return _Step(direction, float(length), products + 1)
 
 
-def _heaviest(weights: Array) -> npt.NDArray[np.intp]:
+def _heaviest(weights: FloatArray) -> npt.NDArray[np.intp]:
     """Return the rows of largest weight."""
     count = min(_HEAVY, len(weights))
     return np.argpartition(weights, -count)[-count:]
 
 
-def _preconditioner(source: DualRows, point: Tilted, bends: Array) -> Callable[[Array], Array]:
+def _preconditioner(
+    source: DualRows, point: Tilted, bends: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
     """Return the inverse of an estimate of the second derivative.
 
     In the eigenbasis of the tilt, the estimate is diagonal but for the rows of large weight: near
@@ -346,7 +350,7 @@ def _preconditioner(source: DualRows, point: Tilted, bends: Array) -> Callable[[
     products *= np.sqrt(point.weights[heaviest, None])
     inverse = _inverse(diagonal[upper], products)
 
-    def precondition(residual: Array) -> Array:
+    def precondition(residual: FloatArray) -> FloatArray:
         half = np.zeros((d, d))
         half[upper] = inverse(scale * (vectors.T @ residual @ vectors)[upper]) / scale
         return _turned(vectors, half + np.triu(half, 1).T)
@@ -354,12 +358,12 @@ def _preconditioner(source: DualRows, point: Tilted, bends: Array) -> Callable[[
     return precondition
 
 
-def _turned(vectors: Array, matrix: Array) -> Array:
+def _turned(vectors: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return the symmetric part, out of the basis."""
     return vectors @ (matrix + matrix.T) @ vectors.T / 2
 
 
-def _inverse(diagonal: Array, products: Array) -> Callable[[Array], Array]:
+def _inverse(diagonal: FloatArray, products: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Return the inverse of diag + P^T P, in the smaller of the two spaces (Woodbury)."""
     rows, columns = products.shape
     with contextlib.suppress(LinAlgError):  # rounding errors: make do with the diagonal
@@ -381,14 +385,14 @@ def _inverse(diagonal: Array, products: Array) -> Callable[[Array], Array]:
 class _SmoothTrace:
     """Derivatives of Tr (L^2 + e^2 I)^{1/2} in the eigenbasis of L."""
 
-    def __init__(self, eigenvalues: Array, width: float) -> None:
+    def __init__(self, eigenvalues: FloatArray, width: float) -> None:
         self.width = width
         self.eigenvalues = eigenvalues
         self.roots = np.hypot(eigenvalues, width)
-        self.slopes: Array = eigenvalues / self.roots
+        self.slopes: FloatArray = eigenvalues / self.roots
 
     @property
-    def bends(self) -> Array:
+    def bends(self) -> FloatArray:
         """The divided differences of the slopes: the second derivative multiplies by them."""
         # with l = e sinh(a): (tanh a - tanh b) / (sinh a - sinh b) = 1 / (cosh a cosh b) *
         # cosh((a - b) / 2) / cosh((a + b) / 2), and no difference of near equals is left

@@ -28,7 +28,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .dual import Array, DualRows, Level, Progress, Tilted, concentrated, newton, norm, quasi_newton
+from dpadapt._types import FloatArray
+
+from .dual import DualRows, Level, Progress, Tilted, concentrated, newton, norm, quasi_newton
 
 _ROUNDING = 1e-12  # a discrepancy this small, relative to the moments, is a rounding error
 # The next level's place between the lower bound and the best discrepancy, after a level that was
@@ -65,11 +67,11 @@ class DiscrepancySolution:
     True
     """
 
-    weights: Array
+    weights: FloatArray
     discrepancy: float
     lower_bound: float
     uniform_discrepancy: float
-    tilt: Array
+    tilt: FloatArray
     iterations: int
 
     @property
@@ -219,11 +221,11 @@ def discrepancy(
     return norm(residual)
 
 
-def _worst_direction(residual: Array) -> Array:
+def _worst_direction(residual: FloatArray) -> FloatArray:
     """Return the rank-one matrix whose inner product with the residual is its spectral norm."""
     values, vectors = np.linalg.eigh(residual)
     worst = int(np.abs(values).argmax())
-    direction: Array = np.sign(values[worst]) * np.outer(vectors[:, worst], vectors[:, worst])
+    direction: FloatArray = np.sign(values[worst]) * np.outer(vectors[:, worst], vectors[:, worst])
     return direction
 
 

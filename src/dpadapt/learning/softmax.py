@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from dpadapt._types import FloatArray
+
 Rows = npt.NDArray[Any]  # float32 or float64; what comes back has the same type
 Codes = npt.NDArray[Any]  # whole numbers, in any type
 _FEW = 16  # columns
 
 
-def softmax(scores: Array) -> Array:
+def softmax(scores: FloatArray) -> FloatArray:
     """Probabilities: exponentials over their sum, of one vector or row by row.
 
     Examples
@@ -36,7 +37,7 @@ def softmax(scores: Array) -> Array:
     return np.asarray(chances)
 
 
-def log_sum_exp(scores: Array) -> Array:
+def log_sum_exp(scores: FloatArray) -> FloatArray:
     """Logarithm of the sum of the exponentials of each row: what :func:`softmax` divides by.
 
     Examples
@@ -48,7 +49,7 @@ def log_sum_exp(scores: Array) -> Array:
     return np.asarray(largest + np.log(_over_rows(np.add, np.exp(scores - largest[:, None]))))
 
 
-def _over_rows(function: np.ufunc, scores: Array) -> Array:
+def _over_rows(function: np.ufunc, scores: FloatArray) -> FloatArray:
     """Maximum or sum of every row; of short rows column by column, which is quicker in numpy."""
     few = scores.shape[1] <= _FEW
     return np.asarray(reduce(function, scores.T) if few else function.reduce(scores, axis=1))
@@ -112,7 +113,7 @@ def residuals(X: Rows, codes: Codes, W: Rows) -> Rows:
     return A
 
 
-def gradient(X: Rows, codes: Codes, W: Rows) -> Array:
+def gradient(X: Rows, codes: Codes, W: Rows) -> FloatArray:
     """Sum of the rows' gradients, of shape (d, c); not clipped: for public rows.
 
     Examples

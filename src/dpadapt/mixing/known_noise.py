@@ -25,9 +25,10 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Flag, Positive, Table
 from dpadapt.learning.descent import descend
-from dpadapt.learning.softmax import Array, gradient
+from dpadapt.learning.softmax import gradient
 
 from .features import PublicSample, class_energy, penalised
 from .solver import Run, Solver, StableSteps
@@ -105,7 +106,7 @@ def plan_horizon(
     return Horizon(kappa, horizon / (steps * sample_size), steps, clip, sample_size, energy)
 
 
-def affordable_noise(margins: Array) -> float:
+def affordable_noise(margins: FloatArray) -> float:
     r"""Largest noise of a logit, 1 at most, that public rows can afford.
 
     Noise may cost no more than there is to gain: a margin m between two logits with noise
@@ -140,7 +141,7 @@ def affordable_noise(margins: Array) -> float:
     return float(brentq(excess, grid[first - 1], grid[first])) if first else float(grid[0])
 
 
-def unseen_margins(public: PublicSample) -> Array | None:
+def unseen_margins(public: PublicSample) -> FloatArray | None:
     """Margins of public rows, each by the public model of the others (five parts of each class).
 
     None where a class has too few rows to leave one out.
@@ -156,7 +157,7 @@ def unseen_margins(public: PublicSample) -> Array | None:
     return None if scores is None else _margins(scores, public.codes)
 
 
-def unseen_scores(public: PublicSample) -> Array | None:
+def unseen_scores(public: PublicSample) -> FloatArray | None:
     """Scores of public rows, each by the public model of the others; as :func:`unseen_margins`.
 
     Examples
@@ -177,7 +178,7 @@ def unseen_scores(public: PublicSample) -> Array | None:
     return scores
 
 
-def margins_of(public: PublicSample, W: Array) -> Array:
+def margins_of(public: PublicSample, W: FloatArray) -> FloatArray:
     """Score of the own class less the best score of another one.
 
     Examples
@@ -188,7 +189,7 @@ def margins_of(public: PublicSample, W: Array) -> Array:
     return _margins(public.rows @ W, public.codes)
 
 
-def _margins(scores: Array, codes: NDArray[np.int64]) -> Array:
+def _margins(scores: FloatArray, codes: NDArray[np.int64]) -> FloatArray:
     places = np.arange(len(codes))
     others = scores.copy()
     others[places, codes] = -np.inf
@@ -230,7 +231,7 @@ class KnownNoise(Solver):
         """So many that no step is too long."""
         return StableSteps(STEPS, MOST_STEPS, STEP, self.clip)
 
-    def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
+    def train(self, run: Run) -> tuple[FloatArray, dict[str, Any]]:
         """Plan the horizon, and run the loop."""
         public, iterates = run.public, run.iterates
         plan = plan_horizon(
@@ -243,7 +244,7 @@ class KnownNoise(Solver):
             most=_affordable(run),
         )
 
-        def noisy(W: Array) -> Array:
+        def noisy(W: FloatArray) -> FloatArray:
             G = run.gradients(W, self.clip)
             if self.mixing and len(public):
                 G = G + self.mixing * gradient(public.rows, public.codes, W)

@@ -15,7 +15,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.learning.softmax import Array, Rows, lengths, numerators
+from dpadapt._types import FloatArray as Array
+from dpadapt.learning.softmax import Rows, lengths, numerators
 from dpadapt.privacy import RowMap, RowMean
 
 PIECE = 128  # float32 rows that are multiplied at once

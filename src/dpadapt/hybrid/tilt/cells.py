@@ -6,12 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dpadapt._types import FloatArray
-
-Flags = NDArray[np.bool_]
+from dpadapt._types import BoolArray, FloatArray
 
 _VISIBLE = 4.0  # standard deviations of noise from which a cell counts as filled
 _MOST_HIDDEN = 0.1
@@ -23,7 +20,7 @@ _NOTHING = 1e-300
 
 def uneven_columns(
     shares: FloatArray, normal: FloatArray, grid: FloatArray, spread: FloatArray, noise: float
-) -> Flags:
+) -> BoolArray:
     """Which columns are not to be described by their nearest normal law.
 
     Because another tenth of the rows lies elsewhere than the law says; or because rows far out
@@ -89,7 +86,7 @@ class Cells:
     unit: FloatArray
     shares: FloatArray
     seen: FloatArray
-    uneven: Flags
+    uneven: BoolArray
 
     @classmethod
     def of(
@@ -98,7 +95,7 @@ class Cells:
         grid: FloatArray,
         origin: FloatArray,
         unit: FloatArray,
-        uneven: Flags,
+        uneven: BoolArray,
         noise: float,
     ) -> Cells:
         """Laws from noisy shares.

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaincinv
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 from .cells import Cells
-
-Places = NDArray[np.int64]
 
 _WITHIN_ONE = 0.6826894921370859  # of the normal law, within one standard deviation
 _KEPT = np.arange(0.30, 0.96, 0.05)  # rho: shares of the target that a cap may leave whole
@@ -174,7 +171,9 @@ class Cap:
         return found
 
 
-def correlation_matrix(size: int, pairs: tuple[Places, Places], values: FloatArray) -> FloatArray:
+def correlation_matrix(
+    size: int, pairs: tuple[IntArray, IntArray], values: FloatArray
+) -> FloatArray:
     """Correlations of pairs as a matrix that is one: eigenvalues raised to 0.05, diagonal 1.
 
     Examples

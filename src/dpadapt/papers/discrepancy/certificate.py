@@ -58,7 +58,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from dpadapt import _validate as validate
-from dpadapt.discrepancy.matrices import Array
+from dpadapt._types import FloatArray
 from dpadapt.discrepancy.minimisation import discrepancy
 from dpadapt.discrepancy.moments import NoisyMoment
 from dpadapt.discrepancy.source import Adaptation, Source
@@ -157,12 +157,12 @@ class PrivateLabels(Strategy):
                 "may miss private labels by on top of it. Nothing was charged."
             )
 
-    def refuted(self, rows: Array, labels: Array, norm_bound: float) -> float | None:
+    def refuted(self, rows: FloatArray, labels: FloatArray, norm_bound: float) -> float | None:
         """:func:`.least_difference` of public rows, if it is more than was stated."""
         return least_difference(rows, labels, norm_bound, stated=self.label_difference)
 
     def certify(
-        self, source: Source, found: Adaptation, slopes: Array, cleaning: Cleaning, people: int
+        self, source: Source, found: Adaptation, slopes: FloatArray, cleaning: Cleaning, people: int
     ) -> Certificate:
         """Bound on the error in the private population of rows as they were released.
 
@@ -375,7 +375,7 @@ def release_discrepancy(
 
 
 def _private_part(
-    released: NoisyMoment | tuple[float, float], X: Array, q: Array, beta: float
+    released: NoisyMoment | tuple[float, float], X: FloatArray, q: FloatArray, beta: float
 ) -> tuple[float, float, float]:
     """Discrepancy, what noise may hide of it, and beta's share for the sampling event."""
     d = X.shape[1]
@@ -395,14 +395,14 @@ def _private_part(
     return distance, scale * quantile, share
 
 
-def _simplex(weights: npt.ArrayLike, m: int) -> Array:
+def _simplex(weights: npt.ArrayLike, m: int) -> FloatArray:
     q = _array("weights", weights, (m,))
     if q.min() < 0 or abs(q.sum() - 1) > _ROUNDING:
         raise ValueError("weights must not be negative, and must sum to 1.")
     return q
 
 
-def _array(name: str, values: npt.ArrayLike, shape: tuple[int | None, ...]) -> Array:
+def _array(name: str, values: npt.ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
     """Finite float64 array of this shape (None: any size but 0), or an error that names it."""
     array = np.asarray(values, dtype=np.float64)
     fits = array.ndim == len(shape) and all(

@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.discrepancy.matrices import Array, public_rows, symmetric_part, weighted_moment
+from dpadapt._types import FloatArray
+from dpadapt.discrepancy.matrices import public_rows, symmetric_part, weighted_moment
 from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Exponential, LaplaceMin
 from dpadapt.privacy.statistics import SecondMoment
@@ -81,7 +82,7 @@ class NoisyFrankWolfe:
     (True, True)
     """
 
-    X: Array
+    X: FloatArray
     smoothing: Smoothing
     steps: int
     penalty: float = 0.0
@@ -91,7 +92,7 @@ class NoisyFrankWolfe:
         validate.count("steps", self.steps)
         validate.non_negative("penalty", self.penalty)
 
-    def minimise(self, target_moment: npt.ArrayLike) -> Array:
+    def minimise(self, target_moment: npt.ArrayLike) -> FloatArray:
         """Weights for a second moment that is public (or released), without noise."""
         target = symmetric_part(target_moment)
         return self._last(lambda scores: int(np.argmin(scores(target))))
@@ -117,14 +118,14 @@ class NoisyFrankWolfe:
         printed = printed_vertex_noise(self.smoothing, bounds, session, self.steps)
         return LaplaceMin(label, reach, count=self.steps, printed=printed)
 
-    def release(self, session: Session, grant: Grant, moment: Hidden) -> Array:
+    def release(self, session: Session, grant: Grant, moment: Hidden) -> FloatArray:
         """Weights for a hidden second moment; trades the grant of :meth:`mechanism`."""
         bounds = bounds_of(session, moment, self.X)
         return self._last(
             lambda scores: session.release(grant, hidden_scores(session, moment, scores, bounds))
         )
 
-    def path(self, choose: Callable[[Scores], int]) -> Iterator[tuple[Array, Array]]:
+    def path(self, choose: Callable[[Scores], int]) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Weights and their moment S(q) after each step.
 
         Parameters
@@ -146,7 +147,7 @@ class NoisyFrankWolfe:
                 moment = (1 - eta) * moment + eta * np.outer(X[chosen], X[chosen])
             yield weights, moment
 
-    def _last(self, choose: Callable[[Scores], int]) -> Array:
+    def _last(self, choose: Callable[[Scores], int]) -> FloatArray:
         for weights, _ in self.path(choose):
             last = weights
         return last

@@ -24,8 +24,8 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 
-Array = npt.NDArray[np.float64]
 Sample = tuple[npt.ArrayLike, npt.ArrayLike]
 
 _ROUNDS = 200
@@ -53,7 +53,7 @@ class LabelDifference(NamedTuple):
 
     value: float
     lower_bound: float
-    model: Array
+    model: FloatArray
 
 
 def label_difference(
@@ -93,7 +93,7 @@ def label_difference(
 
 
 def least_difference(
-    rows: Array, labels: Array, norm_bound: float, *, stated: float
+    rows: FloatArray, labels: FloatArray, norm_bound: float, *, stated: float
 ) -> float | None:
     r"""What public rows show :math:`\eta_H` to be at least, if that is more than was stated.
 
@@ -117,7 +117,9 @@ def least_difference(
 
 
 def _narrowed(
-    samples: tuple[tuple[Array, Array], tuple[Array, Array]], norm_bound: float, rounds: int
+    samples: tuple[tuple[FloatArray, FloatArray], tuple[FloatArray, FloatArray]],
+    norm_bound: float,
+    rounds: int,
 ) -> Iterator[LabelDifference]:
     """What is known after 0, 1, ... rounds: bounds that come nearer to each other."""
     d = samples[0][0].shape[1]
@@ -144,7 +146,7 @@ def _narrowed(
             program.add_plane(w / length)
 
 
-def _errors(samples: tuple[tuple[Array, Array], ...], w: Array) -> list[Array]:
+def _errors(samples: tuple[tuple[FloatArray, FloatArray], ...], w: FloatArray) -> list[FloatArray]:
     return [np.abs(rows @ w - labels) for rows, labels in samples]
 
 
@@ -153,22 +155,22 @@ class _Program:
 
     def __init__(self, d: int, norm_bound: float) -> None:
         self.d, self.norm_bound = d, norm_bound
-        self.lines: list[Array] = []
+        self.lines: list[FloatArray] = []
         self.limits: list[float] = []
 
-    def add_rows(self, rows: Array, labels: Array, side: int) -> None:
+    def add_rows(self, rows: FloatArray, labels: FloatArray, side: int) -> None:
         """Bound the errors of these rows by the largest error of their sample."""
         largest = -np.eye(2)[side]
         for x, y in zip(rows, labels, strict=True):
             self.lines += [np.append(x, largest), np.append(-x, largest)]
             self.limits += [float(y), -float(y)]
 
-    def add_plane(self, direction: Array) -> None:
+    def add_plane(self, direction: FloatArray) -> None:
         """Keep to the side of the ball of its tangent plane in this direction."""
         self.lines.append(np.append(direction, [0.0, 0.0]))
         self.limits.append(self.norm_bound)
 
-    def solve(self) -> tuple[Array, float] | None:
+    def solve(self) -> tuple[FloatArray, float] | None:
         """Coefficients and value; None if the solver stopped."""
         cost = np.append(np.zeros(self.d), [1.0, 1.0])
         box = [(-self.norm_bound, self.norm_bound)] * self.d + [(0, None)] * 2
@@ -178,7 +180,7 @@ class _Program:
         return np.asarray(found.x[: self.d]), float(found.fun)
 
 
-def _checked(name: str, sample: Sample) -> tuple[Array, Array]:
+def _checked(name: str, sample: Sample) -> tuple[FloatArray, FloatArray]:
     X, y = (np.asarray(part, dtype=np.float64) for part in sample)
     if X.ndim != 2 or not X.size or y.shape != X.shape[:1] or not np.isfinite(X).all():
         raise ValueError(f"{name} must be rows of finite numbers, and a label for each.")

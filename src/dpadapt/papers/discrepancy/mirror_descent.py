@@ -27,13 +27,8 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from dpadapt import _validate as validate
-from dpadapt.discrepancy.matrices import (
-    Array,
-    public_rows,
-    row_scores,
-    symmetric_part,
-    weighted_moment,
-)
+from dpadapt._types import FloatArray
+from dpadapt.discrepancy.matrices import public_rows, row_scores, symmetric_part, weighted_moment
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
@@ -95,7 +90,7 @@ class NoisyMirrorDescent:
     (True, True)
     """
 
-    X: Array
+    X: FloatArray
     smoothing: Smoothing
     steps: int
     step_size: float
@@ -113,7 +108,7 @@ class NoisyMirrorDescent:
         validate.choice("noise_on", self.noise_on, ("matrix", "gradient"))
         validate.choice("average", self.average, ("half", "all"))
 
-    def minimise(self, target_moment: npt.ArrayLike) -> Array:
+    def minimise(self, target_moment: npt.ArrayLike) -> FloatArray:
         """Weights for a second moment that is public (or released), without noise."""
         target = symmetric_part(target_moment)
         return self._average(lambda moment: self._scores(target - moment))
@@ -147,22 +142,22 @@ class NoisyMirrorDescent:
             printed = math.sqrt(m) * vertex
         return Gaussian("gradient", reach, m, self.steps, printed=printed)
 
-    def release(self, session: Session, grant: Grant, moment: Hidden) -> Array:
+    def release(self, session: Session, grant: Grant, moment: Hidden) -> FloatArray:
         """Weights for a hidden second moment; trades the grant of :meth:`mechanism`."""
         facts, bounds = (session, moment, self.smoothing), bounds_of(session, moment, self.X)
         spread = gradient_spread(self.X)
 
-        def from_matrix(public: Array) -> Array:
+        def from_matrix(public: FloatArray) -> FloatArray:
             H = session.release(grant, hidden_gradient_matrix(*facts, public, bounds))
             return row_scores(self.X, H)
 
-        def from_entries(public: Array) -> Array:
+        def from_entries(public: FloatArray) -> FloatArray:
             entries = hidden_gradient(*facts, public, self.X, bounds, spread=spread)
             return np.asarray(session.release(grant, entries))
 
         return self._average(from_matrix if self.noise_on == "matrix" else from_entries)
 
-    def path(self, scores: Callable[[Array], Array]) -> Iterator[Array]:
+    def path(self, scores: Callable[[FloatArray], FloatArray]) -> Iterator[FloatArray]:
         """Weights q_1 ... q_K.
 
         Parameters
@@ -177,19 +172,19 @@ class NoisyMirrorDescent:
             gradient = scores(weighted_moment(self.X, weights)) + self.penalty * weights
             weights = step(weights, gradient, self.step_size)
 
-    def _scores(self, M: Array) -> Array:
+    def _scores(self, M: FloatArray) -> FloatArray:
         return row_scores(self.X, self.smoothing.gradient(M))
 
-    def _average(self, scores: Callable[[Array], Array]) -> Array:
+    def _average(self, scores: Callable[[FloatArray], FloatArray]) -> FloatArray:
         total = np.zeros(len(self.X))
         first = self.steps // 2 if self.average == "half" else 0
         for weights in itertools.islice(self.path(scores), first, None):
             total += weights
-        average: Array = total / total.sum()
+        average: FloatArray = total / total.sum()
         return average
 
 
-def entropic_step(weights: Array, gradient: Array, step_size: float) -> Array:
+def entropic_step(weights: FloatArray, gradient: FloatArray, step_size: float) -> FloatArray:
     """Step under the relative entropy: q exp(-eta g), normalised; in logarithms throughout.
 
     A weight that is too small for a float stays at the smallest one, so that it can come back.
@@ -203,7 +198,7 @@ def entropic_step(weights: Array, gradient: Array, step_size: float) -> Array:
     return softmax(logs)
 
 
-def bregman_step(weights: Array, gradient: Array, step_size: float) -> Array:
+def bregman_step(weights: FloatArray, gradient: FloatArray, step_size: float) -> FloatArray:
     r"""Step under the Bregman divergence of :math:`\Phi(q) = \|q\|_p^2/(p-1)`, p = 1 + 1/log m.
 
     The minimiser is :math:`\nabla\Phi^*((\theta + \nu)_+)`, with
@@ -224,7 +219,7 @@ def bregman_step(weights: Array, gradient: Array, step_size: float) -> Array:
     norm = float((weights**p).sum() ** (1 / p))
     theta = 2 / (p - 1) * norm ** (2 - p) * weights ** (p - 1) - step_size * gradient
 
-    def primal(largest: float) -> Array:
+    def primal(largest: float) -> FloatArray:
         a = np.maximum(theta - theta.max() + largest, 0.0)
         t = a / largest  # powers of numbers up to 1
         total = float((t**dual).sum()) ** ((2 - dual) / dual)

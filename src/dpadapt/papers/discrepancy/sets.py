@@ -21,24 +21,24 @@ from typing import Protocol
 import numpy as np
 
 from dpadapt import _validate as validate
-from dpadapt.discrepancy.matrices import Array
+from dpadapt._types import FloatArray
 
 
 class Polyhedron(Protocol):
     """A polyhedron of weights, by its vertices."""
 
     @property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """A point of it, public."""
 
     @property
     def swing(self) -> tuple[float, float]:
         """Largest paired mass of two vertices' difference, and largest unpaired one."""
 
-    def scores(self, gradient: Array) -> Array:
+    def scores(self, gradient: FloatArray) -> FloatArray:
         """Inner product of every vertex with a gradient."""
 
-    def vertex(self, place: int) -> Array:
+    def vertex(self, place: int) -> FloatArray:
         """One vertex."""
 
 
@@ -46,14 +46,14 @@ class ConvexSet(Protocol):
     """A bounded convex set of coefficients."""
 
     @property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """A point of it, public."""
 
     @property
     def diameter(self) -> float:
         """Largest Euclidean distance of two of its points."""
 
-    def lowest(self, slope: Array) -> Array:
+    def lowest(self, slope: FloatArray) -> FloatArray:
         """The point that is farthest down a slope."""
 
 
@@ -73,7 +73,7 @@ class Simplex:
         validate.count("m", self.m)
 
     @property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """Equal weights."""
         return np.full(self.m, 1 / self.m)
 
@@ -82,11 +82,11 @@ class Simplex:
         """One row's weight goes to another."""
         return 1.0, 0.0
 
-    def scores(self, gradient: Array) -> Array:
+    def scores(self, gradient: FloatArray) -> FloatArray:
         """The gradient itself."""
         return gradient
 
-    def vertex(self, place: int) -> Array:
+    def vertex(self, place: int) -> FloatArray:
         """All weight on one row."""
         out = np.zeros(self.m)
         out[place] = 1.0
@@ -109,7 +109,7 @@ class GroupSimplex:
     (array([0.5, 0.5, 0. ]), array([2., 5.]))
     """
 
-    groups: Array
+    groups: FloatArray
 
     def __post_init__(self) -> None:
         found = np.asarray(self.groups)
@@ -119,11 +119,11 @@ class GroupSimplex:
         object.__setattr__(self, "groups", found.astype(np.intp))
 
     @cached_property
-    def _sizes(self) -> Array:
+    def _sizes(self) -> FloatArray:
         return np.bincount(self.groups).astype(float)
 
     @property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """Equal weights of the groups."""
         return np.asarray(1 / (len(self._sizes) * self._sizes[self.groups]))
 
@@ -132,11 +132,11 @@ class GroupSimplex:
         """One group's weight goes to another."""
         return 1.0, 0.0
 
-    def scores(self, gradient: Array) -> Array:
+    def scores(self, gradient: FloatArray) -> FloatArray:
         """Means of the gradient over the groups."""
         return np.bincount(self.groups, weights=gradient) / self._sizes
 
-    def vertex(self, place: int) -> Array:
+    def vertex(self, place: int) -> FloatArray:
         """All weight on one group."""
         return np.where(self.groups == place, 1 / self._sizes[place], 0.0)
 
@@ -158,7 +158,7 @@ class Vertices:
     (1.0, 2.0)
     """
 
-    points: Array
+    points: FloatArray
 
     def __post_init__(self) -> None:
         points = np.asarray(self.points, dtype=np.float64)
@@ -167,7 +167,7 @@ class Vertices:
         object.__setattr__(self, "points", points)
 
     @property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """The mean of the vertices."""
         return np.asarray(self.points.mean(axis=0))
 
@@ -182,11 +182,11 @@ class Vertices:
             alone = max(alone, float(np.abs(up - down).max()))
         return paired, alone
 
-    def scores(self, gradient: Array) -> Array:
+    def scores(self, gradient: FloatArray) -> FloatArray:
         """One for each vertex."""
         return np.asarray(self.points @ gradient)
 
-    def vertex(self, place: int) -> Array:
+    def vertex(self, place: int) -> FloatArray:
         """The listed one."""
         return np.asarray(self.points[place])
 
@@ -209,7 +209,7 @@ class Ball:
         validate.positive("radius", self.radius)
 
     @property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """Zero."""
         return np.zeros(self.d)
 
@@ -218,7 +218,7 @@ class Ball:
         """Twice the radius."""
         return 2 * self.radius
 
-    def lowest(self, slope: Array) -> Array:
+    def lowest(self, slope: FloatArray) -> FloatArray:
         """Against the slope; its center where there is none."""
         norm = float(np.linalg.norm(slope))
         return np.zeros_like(slope) if norm == 0 else -self.radius / norm * slope
@@ -239,8 +239,8 @@ class Box:
     (array([ 2., -1.]), 2.8284)
     """
 
-    low: Array
-    high: Array
+    low: FloatArray
+    high: FloatArray
 
     def __post_init__(self) -> None:
         low, high = (np.asarray(each, dtype=np.float64) for each in (self.low, self.high))
@@ -251,7 +251,7 @@ class Box:
         object.__setattr__(self, "high", high)
 
     @property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """Its middle."""
         return np.asarray((self.low + self.high) / 2)
 
@@ -260,7 +260,7 @@ class Box:
         """Of its diagonal."""
         return float(np.linalg.norm(self.high - self.low))
 
-    def lowest(self, slope: Array) -> Array:
+    def lowest(self, slope: FloatArray) -> FloatArray:
         """A corner; the middle of a side along which there is no slope."""
         corner = np.where(slope > 0, self.low, self.high)
         return np.where(slope == 0, (self.low + self.high) / 2, corner)

@@ -29,7 +29,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
-from dpadapt.discrepancy.matrices import Array, public_rows, symmetric_part, weighted_moment
+from dpadapt._types import FloatArray
+from dpadapt.discrepancy.matrices import public_rows, symmetric_part, weighted_moment
 from dpadapt.learning.least_squares import ball_least_squares
 from dpadapt.privacy import Hidden, Mechanism, Session
 from dpadapt.privacy.mechanisms import Exponential, Gaussian, LaplaceMin
@@ -78,8 +79,8 @@ class AdaptationObjective:
     array([1., 0.])
     """
 
-    X: Array
-    y: Array
+    X: FloatArray
+    y: FloatArray
     smoothing: Smoothing
     radius: float
 
@@ -101,17 +102,19 @@ class AdaptationObjective:
         """Factor of the discrepancy, 4 Lambda^2."""
         return 4 * self.radius**2
 
-    def weight_gradient(self, q: Array, w: Array, statistic: Array) -> Array:
+    def weight_gradient(self, q: FloatArray, w: FloatArray, statistic: FloatArray) -> FloatArray:
         """Losses plus 4 Lambda^2 times the gradient of the smoothed discrepancy."""
         losses = (self.X @ w - self.y) ** 2
         moment = weighted_moment(self.X, q)
         return Scores(self.X, self.smoothing, moment, losses, self.strength)(statistic)
 
-    def coefficient_gradient(self, q: Array, w: Array, statistic: Array | None = None) -> Array:
+    def coefficient_gradient(
+        self, q: FloatArray, w: FloatArray, statistic: FloatArray | None = None
+    ) -> FloatArray:
         """Gradient of the weighted loss: public."""
         return np.asarray(2 * (q * (self.X @ w - self.y)) @ self.X)
 
-    def best_coefficients(self, q: Array) -> Array:
+    def best_coefficients(self, q: FloatArray) -> FloatArray:
         """Least squares over the ball."""
         return ball_least_squares(
             weighted_moment(self.X, q), (q * self.y) @ self.X, radius=self.radius
@@ -206,7 +209,7 @@ class NoisySingleStage:
 
     def minimise(
         self, statistic: npt.ArrayLike, *, rng: np.random.Generator | None = None
-    ) -> tuple[Array, Array]:
+    ) -> tuple[FloatArray, FloatArray]:
         """Weights and coefficients for a statistic that is public (or released), without noise."""
         known = symmetric_part(statistic)
         return self._run(
@@ -264,32 +267,34 @@ class NoisySingleStage:
         statistic: Hidden,
         *,
         rng: np.random.Generator | None = None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[FloatArray, FloatArray]:
         """Weights and coefficients for a hidden statistic; trades the grants of the mechanisms.
 
         ``rng`` draws the iterate where the output is "uniform"; no privacy hangs on it.
         """
         facts = (session, statistic, self.objective)
 
-        def turn(q: Array, w: Array) -> Array:
+        def turn(q: FloatArray, w: FloatArray) -> FloatArray:
             if not hasattr(grants, "turn"):
                 return self.objective.coefficient_gradient(q, w, None)
             slope = hidden_coefficient_gradient(*facts, q, w)
             return np.asarray(session.release(grants.turn, slope))
 
-        def choose(scores: Callable[[Array], Array]) -> int:
+        def choose(scores: Callable[[FloatArray], FloatArray]) -> int:
             hidden = hidden_weight_gradient(*facts, scores, self._q.swing)
             return int(session.release(grants.vertex, hidden))
 
-        def select(gaps: Callable[[Array], Array]) -> int:
+        def select(gaps: Callable[[FloatArray], FloatArray]) -> int:
             hidden = hidden_gaps(*facts, gaps, self._q.swing, self._w.diameter)
             return int(session.release(grants.choice, hidden))
 
         return self._run(choose, turn, select, rng)
 
     def path(
-        self, choose: Callable[[Callable[[Array], Array]], int], turn: Callable[..., Array]
-    ) -> Iterator[tuple[Array, Array]]:
+        self,
+        choose: Callable[[Callable[[FloatArray], FloatArray]], int],
+        turn: Callable[..., FloatArray],
+    ) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Iterates (q_0, w_0) ... (q_K, w_K).
 
         Parameters
@@ -303,7 +308,7 @@ class NoisySingleStage:
         yield q, w
         for _ in range(self.steps):
 
-            def scores(statistic: Array, q: Array = q, w: Array = w) -> Array:
+            def scores(statistic: FloatArray, q: FloatArray = q, w: FloatArray = w) -> FloatArray:
                 return self._q.scores(self.objective.weight_gradient(q, w, statistic))
 
             chosen = choose(scores)
@@ -317,28 +322,28 @@ class NoisySingleStage:
 
     def _run(
         self,
-        choose: Callable[[Callable[[Array], Array]], int],
-        turn: Callable[[Array, Array], Array],
-        select: Callable[[Callable[[Array], Array]], int],
+        choose: Callable[[Callable[[FloatArray], FloatArray]], int],
+        turn: Callable[[FloatArray, FloatArray], FloatArray],
+        select: Callable[[Callable[[FloatArray], FloatArray]], int],
         rng: np.random.Generator | None,
-    ) -> tuple[Array, Array]:
+    ) -> tuple[FloatArray, FloatArray]:
         # a path is repeated from what was released: no step pays twice, nothing large is stored
         vertices: list[int] = []
-        slopes: list[Array] = []
+        slopes: list[FloatArray] = []
 
-        def record(scores: Callable[[Array], Array]) -> int:
+        def record(scores: Callable[[FloatArray], FloatArray]) -> int:
             vertices.append(choose(scores))
             return vertices[-1]
 
-        def remember(q: Array, w: Array) -> Array:
+        def remember(q: FloatArray, w: FloatArray) -> FloatArray:
             slopes.append(turn(q, w))
             return slopes[-1]
 
-        def replay() -> Iterator[tuple[Array, Array]]:
+        def replay() -> Iterator[tuple[FloatArray, FloatArray]]:
             again, downhill = iter(vertices), iter(slopes)
             return self.path(lambda _: next(again), lambda q, w: next(downhill))
 
-        def gaps(statistic: Array) -> Array:
+        def gaps(statistic: FloatArray) -> FloatArray:
             iterates = zip(range(self.steps), replay(), strict=False)
             return np.array([self._gap(q, w, statistic) for _, (q, w) in iterates])
 
@@ -350,7 +355,7 @@ class NoisySingleStage:
         k = select(gaps) if self.output == "select" else int(rng.integers(self.steps))
         return next(pair for place, pair in enumerate(replay()) if place == k)
 
-    def _gap(self, q: Array, w: Array, statistic: Array) -> float:
+    def _gap(self, q: FloatArray, w: FloatArray, statistic: FloatArray) -> float:
         """Stationarity gap: how fast f falls towards the best vertex and direction."""
         gradient = self.objective.weight_gradient(q, w, statistic)
         slope = self.objective.coefficient_gradient(q, w, statistic)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpadapt import _validate as validate
-from dpadapt.discrepancy.matrices import Array
+from dpadapt._types import FloatArray
 from dpadapt.discrepancy.variable_projection import SmoothNorm, assembled
 
 from .queries import Bounds
@@ -127,13 +127,13 @@ class OneSidedSoftmax(Softmax):
     0.3
     """
 
-    def value(self, M: Array) -> float:
+    def value(self, M: FloatArray) -> float:
         """Value at M."""
         t = self.mu * np.linalg.eigvalsh(M)
         shift = float(t.max())
         return (shift + math.log(np.exp(t - shift).sum())) / self.mu
 
-    def gradient(self, M: Array) -> Array:
+    def gradient(self, M: FloatArray) -> FloatArray:
         """Gradient H, a density matrix."""
         values, vectors = np.linalg.eigh(M)
         up = np.exp(self.mu * (values - values.max()))
@@ -205,7 +205,7 @@ class PNorm:
     def __post_init__(self) -> None:
         validate.count("p", self.p)
 
-    def value(self, M: Array) -> float:
+    def value(self, M: FloatArray) -> float:
         """Value at M."""
         values = np.linalg.eigvalsh(M)
         largest = float(np.abs(values).max())
@@ -215,7 +215,7 @@ class PNorm:
             1 / self.p
         )
 
-    def gradient(self, M: Array) -> Array:
+    def gradient(self, M: FloatArray) -> FloatArray:
         """Gradient H; zero at zero."""
         values, vectors = np.linalg.eigh(M)
         largest = float(np.abs(values).max())

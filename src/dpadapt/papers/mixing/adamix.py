@@ -26,9 +26,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Flag, Named, NonNegative, Null, Positive, Table
 from dpadapt.learning.descent import descend
-from dpadapt.learning.softmax import Array, gradient
+from dpadapt.learning.softmax import gradient
 from dpadapt.learning.strategy import strategy_of
 from dpadapt.mixing.features import PublicSample
 from dpadapt.mixing.solver import Run
@@ -97,7 +98,7 @@ class AdaMix(PaperSolver):
         projection = strategy_of(self, "projection")
         return projection if isinstance(projection, GradientProjection) else None
 
-    def public_model(self, public: PublicSample, seed: int) -> Array:
+    def public_model(self, public: PublicSample, seed: int) -> FloatArray:
         """Run the public phase."""
         return few_shot(public, steps=_PUBLIC_STEPS, rate=_RATE, penalty=self.penalty)
 
@@ -107,7 +108,7 @@ class AdaMix(PaperSolver):
         # where no row can be spared, all serve both purposes
         return public if aside.all() else public.part(~aside)
 
-    def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
+    def train(self, run: Run) -> tuple[FloatArray, dict[str, Any]]:
         """Run the mix-training phase."""
         public, unseen = self.fitted_part(run.public), run.public.part(held_out(run.public.codes))
         clipping, span = strategy_of(self, "clipping"), self.span if len(public) else None
@@ -115,7 +116,7 @@ class AdaMix(PaperSolver):
         count = run.sample_size + self.mixing * len(public)
         iterates = run.iterates
 
-        def noisy(W: Array) -> Array:
+        def noisy(W: FloatArray) -> FloatArray:
             clip = clipping.at(W, unseen)
             if span is None:
                 G = run.gradients(W, clip)

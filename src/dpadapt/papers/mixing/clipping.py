@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Between, Positive, Table
-from dpadapt.learning.softmax import Array, Codes, Rows, gradient_norms, residuals
+from dpadapt.learning.softmax import Codes, Rows, gradient_norms, residuals
 from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing.features import PublicSample
 
@@ -36,7 +37,7 @@ class FixedClip(Strategy):
 
     _constraints: ClassVar[Table] = {"clip": [Positive()]}
 
-    def at(self, W: Array, unseen: PublicSample) -> float:
+    def at(self, W: FloatArray, unseen: PublicSample) -> float:
         """The clip, wherever the weights are."""
         return self.clip
 
@@ -61,14 +62,14 @@ class AdaptiveClip(Strategy):
 
     _constraints: ClassVar[Table] = {"percentile": [Between(0, 100, left=False)]}
 
-    def at(self, W: Array, unseen: PublicSample) -> float:
+    def at(self, W: FloatArray, unseen: PublicSample) -> float:
         """The percentile at W; 1 without public rows."""
         if not len(unseen):
             return _UNKNOWN
         return adaptive_clip(unseen.rows, unseen.codes, W, self.percentile, floor=LEAST_CLIP)
 
 
-def adaptive_clip(X: Rows, codes: Codes, W: Array, percentile: float, floor: float) -> float:
+def adaptive_clip(X: Rows, codes: Codes, W: FloatArray, percentile: float, floor: float) -> float:
     r"""Percentile of the gradient norms of public rows at W, at least ``floor``: tau_t.
 
     A function of public rows and released weights: it costs no privacy. Erratum: rows that W was

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Positive, Table
-from dpadapt.learning.softmax import Array
 from dpadapt.learning.strategy import Strategy
 
 
@@ -24,7 +24,7 @@ class ConstraintSet(Strategy, ABC):
     """
 
     @abstractmethod
-    def project(self, weights: Array, start: Array) -> Array:
+    def project(self, weights: FloatArray, start: FloatArray) -> FloatArray:
         """Nearest weights of the set.
 
         Parameters
@@ -53,7 +53,7 @@ class Ball(ConstraintSet):
 
     _constraints: ClassVar[Table] = {"radius": [Positive()]}
 
-    def project(self, weights: Array, start: Array) -> Array:
+    def project(self, weights: FloatArray, start: FloatArray) -> FloatArray:
         """Shorten the way from the start."""
         away = weights - start
         length = float(np.linalg.norm(away))
@@ -78,6 +78,6 @@ class Box(ConstraintSet):
 
     _constraints: ClassVar[Table] = {"bound": [Positive()]}
 
-    def project(self, weights: Array, start: Array) -> Array:
+    def project(self, weights: FloatArray, start: FloatArray) -> FloatArray:
         """Cut every number."""
         return np.clip(weights, -self.bound, self.bound)

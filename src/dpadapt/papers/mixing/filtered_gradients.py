@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt.learning.softmax import Array
+from dpadapt._types import FloatArray
 from dpadapt.mixing.noisy_gradients import NAME, NoisyGradients
 from dpadapt.mixing.queries import ClippedGradients
 from dpadapt.privacy import Grant, RowMap, RowMean, Session
@@ -37,14 +37,14 @@ class FilteredGradients(NoisyGradients):
         super().__init__(session, cleaning, grant)
         self._sums: Any = session.release(grant, session.hide(EachRow(cleaning.radius, NAME)))
 
-    def release(self, query: RowMean) -> Array:
+    def release(self, query: RowMean) -> FloatArray:
         """Sum over the rows that can still pay for it."""
         return np.asarray(self._sums.release(query))
 
 
 def within(
-    gradients: NoisyGradients, W: Array, clip: float, span: GradientSpan, *, clip_first: bool
-) -> Array:
+    gradients: NoisyGradients, W: FloatArray, clip: float, span: GradientSpan, *, clip_first: bool
+) -> FloatArray:
     """Sum at W, projected on the span of public gradients; noise in that span alone.
 
     Examples

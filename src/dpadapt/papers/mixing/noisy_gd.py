@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Flag, Instance, NonNegative, Null, Positive, Table
 from dpadapt.learning.descent import descend
-from dpadapt.learning.softmax import Array
 from dpadapt.mixing.solver import Run
 
 from .constraint import ConstraintSet
@@ -65,16 +65,16 @@ class NoisyGD(PaperSolver):
     }
     words: ClassVar[str] = "noisy gradient descent (Golatkar et al. 2022, Algorithm 1)"
 
-    def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
+    def train(self, run: Run) -> tuple[FloatArray, dict[str, Any]]:
         """Run the loop."""
         iterates, allowed = run.iterates, self.within
 
-        def noisy(W: Array) -> Array:
+        def noisy(W: FloatArray) -> FloatArray:
             G = run.gradients(W, self.clip)
             iterates.add(W, self.clip)
             return G / run.sample_size + self.penalty * W
 
-        def project(W: Array) -> Array:
+        def project(W: FloatArray) -> FloatArray:
             return W if allowed is None else allowed.project(W, run.start)
 
         facts = (run.start, self.learning_rate, iterates.number)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpadapt.learning.softmax import Array, gradient, residuals
+from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import gradient, residuals
 from dpadapt.mixing.features import PublicSample, with_unseen
 from dpadapt.privacy import shrink_factors
 
 
-def few_shot(public: PublicSample, *, steps: int, rate: float, penalty: float) -> Array:
+def few_shot(public: PublicSample, *, steps: int, rate: float, penalty: float) -> FloatArray:
     """Gradient descent from zero on the mean public loss (Algorithm 2, first phase).
 
     Parameters
@@ -33,7 +34,7 @@ def few_shot(public: PublicSample, *, steps: int, rate: float, penalty: float) -
     return with_unseen(public, W)
 
 
-def one_pass(public: PublicSample, *, curvature: float, clip: float, seed: int) -> Array:
+def one_pass(public: PublicSample, *, curvature: float, clip: float, seed: int) -> FloatArray:
     r"""One pass of stochastic gradient descent (Algorithm 3, first phase).
 
     Rates are :math:`\eta_t = 2 / (c (t + 1))` with c the ``curvature`` of the expected loss, a

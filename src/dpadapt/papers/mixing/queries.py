@@ -13,7 +13,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.learning.softmax import Array, Rows, lengths, numerators
+from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import Rows, lengths, numerators
 from dpadapt.mixing.queries import PIECE, ClippedGradients, GradientSum, chunks, known_codes
 from dpadapt.privacy import RowMap
 
@@ -26,7 +27,7 @@ _TOGETHER = 8192  # rows whose clipped sum is projected at once
 class _Priced(GradientSum, FilteredMean):
     """Sums of gradients from which rows can be left out."""
 
-    def kept(self, X: Rows, y: Rows | None, keep: npt.NDArray[np.bool_]) -> Array:
+    def kept(self, X: Rows, y: Rows | None, keep: npt.NDArray[np.bool_]) -> FloatArray:
         """Sum of the contributions of some of the rows; the others stay in their places, as 0."""
         return self.block(X, np.where(keep, known_codes(y), -1))
 
@@ -43,7 +44,7 @@ class PricedGradients(ClippedGradients, _Priced):
     array([0.707107, 0.353553])
     """
 
-    def norms(self, X: Rows, y: Rows | None) -> Array:
+    def norms(self, X: Rows, y: Rows | None) -> FloatArray:
         """Bounds on the norms of the rows' contributions, each at most the magnitude."""
         bounds, codes = np.empty(len(X)), known_codes(y)
         underflow = 1e-16 if X.dtype == np.float32 else 1e-150
@@ -96,7 +97,7 @@ class ProjectedGradients(_Priced):
            [ 0.7071, -0.7071]])
     """
 
-    weights: Array
+    weights: FloatArray
     clip: float
     cleaning: RowMap
     span: GradientSpan
@@ -114,7 +115,7 @@ class ProjectedGradients(_Priced):
         """The number of coordinates."""
         return (self.span.rank,)
 
-    def block(self, X: Rows, y: Rows | None) -> Array:
+    def block(self, X: Rows, y: Rows | None) -> FloatArray:
         """Sum of the contributions, in float64."""
         total = np.zeros(self.span.rank)
         if self.clip_first:
@@ -129,7 +130,7 @@ class ProjectedGradients(_Priced):
                 total += scales[start : start + step] @ M[start : start + step]
         return total
 
-    def norms(self, X: Rows, y: Rows | None) -> Array:
+    def norms(self, X: Rows, y: Rows | None) -> FloatArray:
         """Bounds on the norms of the rows' contributions, each at most the magnitude."""
         if self.clip_first:
             return self._clipped.norms(X[:, : len(self.weights)], y)

@@ -26,8 +26,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Instance, Null, Positive, Table
-from dpadapt.learning.softmax import Array, gradient
+from dpadapt.learning.softmax import gradient
 from dpadapt.mixing.features import PublicSample
 from dpadapt.mixing.solver import Run
 
@@ -79,11 +80,11 @@ class Theory(PaperSolver):
         "descent that is held near the public model"
     )
 
-    def public_model(self, public: PublicSample, seed: int) -> Array:
+    def public_model(self, public: PublicSample, seed: int) -> FloatArray:
         """Run the public phase."""
         return one_pass(public, curvature=_CURVATURE, clip=_LIPSCHITZ, seed=seed)
 
-    def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
+    def train(self, run: Run) -> tuple[FloatArray, dict[str, Any]]:
         """Run the mix-training phase."""
         W, public, iterates = run.start, run.public, run.iterates
         penalty = self._lambda(run) if self.penalty is None else self.penalty

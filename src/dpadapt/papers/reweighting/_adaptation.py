@@ -8,17 +8,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Rows, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
 from .objective import ConvexPenalty, RowLoss, SmoothPenalty, loss_gradients
 from .queries.adaptation import StepClaims
 
-Array = npt.NDArray[np.float64]
-PrivateGradients = Callable[[Array, Array], tuple[Array, Array]]  # of w and of the private u
+PrivateGradients = Callable[
+    [FloatArray, FloatArray], tuple[FloatArray, FloatArray]
+]  # of w and of the private u
 DISCREPANCY_SHARE = 0.1  # of mu^2
 
 
@@ -40,8 +41,8 @@ class Adapted(NamedTuple):
     0.1
     """
 
-    coefficients: Array
-    weights: Array
+    coefficients: FloatArray
+    weights: FloatArray
     discrepancy: float
 
 
@@ -95,11 +96,11 @@ class PrivateSteps:
         if rows.shape[1] != columns + 1:  # a public fact: the width of the tables
             raise ValueError(f"private rows must have labels, and {columns} columns once cleaned.")
 
-        def together(w: Array, u: Array) -> tuple[Array, Array]:
+        def together(w: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
             hidden = claims.together(session, rows, w, u)
             return claims.apart(session.release(grants.gradients, hidden), w)
 
-        def apart(w: Array, u: Array) -> tuple[Array, Array]:
+        def apart(w: FloatArray, u: FloatArray) -> tuple[FloatArray, FloatArray]:
             by_w = session.release(grants.gradient_by_w, claims.by_w(session, rows, w, u))
             return by_w, session.release(grants.gradient_by_u, claims.by_u(session, rows, w, u))
 
@@ -109,12 +110,12 @@ class PrivateSteps:
 def objective_gradients(
     loss: RowLoss,
     penalty: ConvexPenalty | SmoothPenalty,
-    public: tuple[Array, Array],
+    public: tuple[FloatArray, FloatArray],
     private: PrivateGradients | None,
     offset: float,
-    w: Array,
-    u: Array,
-) -> tuple[Array, Array]:
+    w: FloatArray,
+    u: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
     r"""Gradients of F (or J) by w and by u, the private part with whatever noise it brings.
 
     Parameters
@@ -148,18 +149,18 @@ def objective_gradients(
     return by_w, gradient_u
 
 
-def project(w: Array, norm_bound: float) -> Array:
+def project(w: FloatArray, norm_bound: float) -> FloatArray:
     """The nearest point of the ball."""
-    projected: Array = w / max(1.0, float(np.linalg.norm(w)) / norm_bound)
+    projected: FloatArray = w / max(1.0, float(np.linalg.norm(w)) / norm_bound)
     return projected
 
 
-def active_public(X: Array, y: Array, alpha: float) -> tuple[Array, Array]:
+def active_public(X: FloatArray, y: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray]:
     """The public rows that have any weight."""
     return (X, y) if alpha > 0 else (X[:0], y[:0])
 
 
-def public_weights(u: Array, m: int, alpha: float) -> Array:
+def public_weights(u: FloatArray, m: int, alpha: float) -> FloatArray:
     """Weights q of the public rows."""
     return 1 / u[:m] if alpha > 0 else np.zeros(m)
 

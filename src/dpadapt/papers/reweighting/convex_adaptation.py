@@ -41,12 +41,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Mechanism, Session
 
 from ._adaptation import (
     DISCREPANCY_SHARE,
     Adapted,
-    Array,
     PrivateGradients,
     PrivateSteps,
     active_public,
@@ -107,8 +107,8 @@ class ConvexAdaptation:
     ((1,), True)
     """
 
-    X: Array
-    y: Array
+    X: FloatArray
+    y: FloatArray
     alpha: float = 0.5
     kappa: tuple[float, float, float] = (0.1, 0.0, 0.0)
     norm_bound: float = 1.0
@@ -121,7 +121,7 @@ class ConvexAdaptation:
         check_three("kappa", self.kappa)
         validate.count("steps", self.steps)
 
-    def fit(self, session: Session, cleaning: Cleaning) -> Array:
+    def fit(self, session: Session, cleaning: Cleaning) -> FloatArray:
         """Spend a whole session; return the coefficients."""
         grants = session.plan(**self.mechanisms(session, cleaning))
         return self.release(session, grants, cleaning).coefficients
@@ -225,7 +225,7 @@ class ConvexAdaptation:
             mean_u += u / T
         return Adapted(mean_w, public_weights(mean_u, len(self.X), self.alpha), discrepancy)
 
-    def _first(self) -> Array:
+    def _first(self) -> FloatArray:
         if self.start == "zero":
             return np.zeros(self.X.shape[1])
         moment = labelled_moment(self.X, self.y)

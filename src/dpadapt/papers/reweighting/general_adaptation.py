@@ -35,13 +35,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Mechanism, Rows, Session
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from ._adaptation import (
     DISCREPANCY_SHARE,
     Adapted,
-    Array,
     PrivateGradients,
     PrivateSteps,
     active_public,
@@ -106,8 +106,8 @@ class GeneralAdaptation:
     ((1, 2), True, True)
     """
 
-    X: Array
-    y: Array
+    X: FloatArray
+    y: FloatArray
     n_classes: int
     alpha: float = 0.5
     strengths: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -116,7 +116,7 @@ class GeneralAdaptation:
     sharpness: float | None = None
     start: str = "zero"
     calibration: str = "tight"
-    candidates: Array | None = None
+    candidates: FloatArray | None = None
     seed: int = 0
     regression: RowLoss | None = None
 
@@ -151,7 +151,7 @@ class GeneralAdaptation:
         """How many coefficients are learned."""
         return self.X.shape[1] * (self.n_classes if self.n_classes > 2 else 1)
 
-    def fit(self, session: Session, cleaning: Cleaning) -> Array:
+    def fit(self, session: Session, cleaning: Cleaning) -> FloatArray:
         """Spend a whole session; return the coefficients, a column for each class."""
         grants = session.plan(**self.mechanisms(session, cleaning))
         return self.release(session, grants, cleaning).coefficients
@@ -282,17 +282,17 @@ class GeneralAdaptation:
         sharpness = self.sharpness or 10 * m * math.log(m + n)
         return SmoothPenalty(reference_weights(m, n, self.alpha), self.strengths, sharpness)
 
-    def _models(self) -> list[Array]:
+    def _models(self) -> list[FloatArray]:
         """The candidates as they are learned: in the ball, one column for two classes."""
         assert self.candidates is not None
         models = [np.asarray(one, dtype=np.float64) for one in self.candidates]
         columns = [one[:, 1] - one[:, 0] if self.n_classes == 2 else one for one in models]
         return [project(one, self.norm_bound) for one in columns]
 
-    def _mean_loss(self, X: Array, y: Array, w: Array) -> float:
+    def _mean_loss(self, X: FloatArray, y: FloatArray, w: FloatArray) -> float:
         return float(self.loss.value(X @ w, y).mean())
 
-    def _discrepancy(self, X: Array, y: Array) -> float:
+    def _discrepancy(self, X: FloatArray, y: FloatArray) -> float:
         models = self._models()
         pairs = [(self._mean_loss(X, y, w), self._mean_loss(self.X, self.y, w)) for w in models]
         return max(abs(private - public) for private, public in pairs)
@@ -319,7 +319,7 @@ class GeneralAdaptation:
         coefficients = np.column_stack([-w / 2, w / 2]) if self.n_classes == 2 else w
         return Adapted(coefficients, public_weights(u, len(self.X), self.alpha), discrepancy)
 
-    def _first(self, length: float) -> Array:
+    def _first(self, length: float) -> FloatArray:
         """Zero, or the minimiser of the public loss in the ball by accelerated descent."""
         shape = self.X.shape[1:] + ((self.n_classes,) if self.n_classes > 2 else ())
         w = ahead = np.zeros(shape)

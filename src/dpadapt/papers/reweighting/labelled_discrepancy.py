@@ -23,9 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning
-
-Array = npt.NDArray[np.float64]
 
 
 class BallMaximum(NamedTuple):
@@ -46,7 +45,7 @@ class BallMaximum(NamedTuple):
     """
 
     value: float
-    point: Array
+    point: FloatArray
     reached: float
 
 
@@ -112,7 +111,7 @@ def ball_maximum(A: npt.ArrayLike, b: npt.ArrayLike, c: float, radius: float) ->
     return BallMaximum(value, V @ w, reached)
 
 
-def labelled_moment(X: npt.ArrayLike, y: npt.ArrayLike) -> Array:
+def labelled_moment(X: npt.ArrayLike, y: npt.ArrayLike) -> FloatArray:
     """Mean of (x, y)(x, y)^T: all that the squared losses of a sample depend on.
 
     Examples
@@ -122,7 +121,7 @@ def labelled_moment(X: npt.ArrayLike, y: npt.ArrayLike) -> Array:
            [-1.,  1.]])
     """
     rows = np.column_stack([np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)])
-    moment: Array = rows.T @ rows / len(rows)
+    moment: FloatArray = rows.T @ rows / len(rows)
     return moment
 
 
@@ -198,7 +197,9 @@ def row_length(cleaning: Cleaning) -> float:
     return math.hypot(cleaning.radius, cleaning.intercept)
 
 
-def _difference(public: npt.ArrayLike, private: npt.ArrayLike) -> tuple[Array, Array, float]:
+def _difference(
+    public: npt.ArrayLike, private: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray, float]:
     """A, b and c of the private minus the public loss."""
     D = np.asarray(private, dtype=np.float64) - np.asarray(public, dtype=np.float64)
     return D[:-1, :-1], D[:-1, -1], float(D[-1, -1])

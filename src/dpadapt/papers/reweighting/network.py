@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.learning.descent import Map, descend
 from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.reweighting.network import NetworkAdaptation
 from dpadapt.reweighting.queries import NetworkGradient
 from dpadapt.reweighting.torch_module import public_gradient
-
-from .profile import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,13 +71,13 @@ class ProfiledNetwork(NetworkAdaptation):
         """Variance of a logit due to noise of this scale in every released gradient."""
         return super().noise_energy((1 - self.alpha) * scale, step)
 
-    def _query(self, cleaning: Cleaning, parameters: Array) -> NetworkGradient:
+    def _query(self, cleaning: Cleaning, parameters: FloatArray) -> NetworkGradient:
         return replace(super()._query(cleaning, parameters), kappa=self.kappa)
 
     def _mixed(self, private_gradient: Map) -> Map:
         """The gradient of both samples."""
 
-        def gradient(now: Array) -> Array:
+        def gradient(now: FloatArray) -> FloatArray:
             g = (1 - self.alpha) * private_gradient(now)
             if self.alpha > 0:
                 public = public_gradient(self.module, now, self.X, self.codes, self.kappa)
@@ -87,7 +86,7 @@ class ProfiledNetwork(NetworkAdaptation):
 
         return gradient
 
-    def _descend(self, gradient: Map, step: float) -> Array:
+    def _descend(self, gradient: Map, step: float) -> FloatArray:
         return super()._descend(self._mixed(gradient), step)
 
 
@@ -132,7 +131,7 @@ class GradientNetwork(ProfiledNetwork):
         """One over the curvature, if no other was given."""
         return self.longest_step if self.step_size is None else self.step_size
 
-    def _descend(self, gradient: Map, step: float) -> Array:
+    def _descend(self, gradient: Map, step: float) -> FloatArray:
         # the index tells nothing of the rows
         steps = int(np.random.default_rng(self.seed).integers(1, self._count + 1))
         return descend(self._mixed(gradient), self.start, step, steps, last=1)

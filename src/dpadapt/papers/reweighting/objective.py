@@ -35,23 +35,21 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.learning.softmax import log_sum_exp, softmax
 
 from .profile import profile as profiled_losses
-
-Array = npt.NDArray[np.float64]
 
 
 class RowLoss(Protocol):
     """What the objectives and their bounds need to know of a loss of linear scores X w."""
 
-    def value(self, scores: Array, y: Array) -> Array:
+    def value(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Loss of each row."""
 
-    def residual(self, scores: Array, y: Array) -> Array:
+    def residual(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Derivative of each row's loss by its scores."""
 
     def lipschitz(self, length: float, norm_bound: float) -> float:
@@ -78,11 +76,11 @@ class SquaredLoss:
     (array([0.25]), 4.0, 4.0)
     """
 
-    def value(self, scores: Array, y: Array) -> Array:
+    def value(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Squared error of each row."""
         return (scores - y) ** 2
 
-    def residual(self, scores: Array, y: Array) -> Array:
+    def residual(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """2 (s - y)."""
         return 2 * (scores - y)
 
@@ -122,12 +120,12 @@ class HuberLoss:
     def __post_init__(self) -> None:
         validate.positive("knee", self.knee)
 
-    def value(self, scores: Array, y: Array) -> Array:
+    def value(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Loss of each row."""
         size = np.abs(scores - y)
         return np.where(size <= self.knee, size**2, self.knee * (2 * size - self.knee))
 
-    def residual(self, scores: Array, y: Array) -> Array:
+    def residual(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """2 (s - y), cut at 2k."""
         return 2 * np.clip(scores - y, -self.knee, self.knee)
 
@@ -176,7 +174,7 @@ class LogisticLoss:
     def __post_init__(self) -> None:
         validate.count("n_classes", self.n_classes, least=2)
 
-    def value(self, scores: Array, y: Array) -> Array:
+    def value(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Minus the log-probability of each row's class."""
         if self.n_classes == 2:
             losses = np.logaddexp(0.0, np.where(y == 1, -scores, scores))
@@ -185,7 +183,7 @@ class LogisticLoss:
             losses = log_sum_exp(scores - own)
         return np.where(y >= 0, losses, 0.0)
 
-    def residual(self, scores: Array, y: Array) -> Array:
+    def residual(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Probabilities minus the indicator of the class."""
         if self.n_classes == 2:
             return np.where(y >= 0, 0.5 * (1 + np.tanh(scores / 2)) - (y == 1), 0.0)
@@ -206,7 +204,9 @@ class LogisticLoss:
         return float(np.logaddexp(0.0, math.log(self.n_classes - 1) + reach))
 
 
-def loss_gradients(loss: RowLoss, X: Array, y: Array, w: Array, u: Array) -> tuple[Array, Array]:
+def loss_gradients(
+    loss: RowLoss, X: FloatArray, y: FloatArray, w: FloatArray, u: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Gradient by w of the losses over u, and the losses over u^2 (less which is the one by u).
 
     Examples
@@ -219,7 +219,7 @@ def loss_gradients(loss: RowLoss, X: Array, y: Array, w: Array, u: Array) -> tup
     return X.T @ weighted, loss.value(scores, y) / u**2
 
 
-def reference_weights(m: int, n: int, alpha: float) -> Array:
+def reference_weights(m: int, n: int, alpha: float) -> FloatArray:
     r"""The paper's :math:`p^0`, of the rows that have any weight: public ones first.
 
     Examples
@@ -265,19 +265,19 @@ class ConvexPenalty:
     1.5
     """
 
-    reference: Array
+    reference: FloatArray
     kappa: tuple[float, float, float]
 
-    def value(self, z: Array, u: Array) -> float:
+    def value(self, z: FloatArray, u: FloatArray) -> float:
         """F, with z the losses (offset included)."""
         k1, k2, k3 = self.kappa
         distance = float(self.reference**2 @ u) - 1
         return float(z @ (1 / u)) + k1 * distance + k2 * _norm(1 / u) + k3 / float(u.min())
 
-    def gradient(self, u: Array) -> Array:
+    def gradient(self, u: FloatArray) -> FloatArray:
         """Gradient by u of the penalties: all of it but -z / u^2, and free of private rows."""
         k1, k2, k3 = self.kappa
-        out: Array = k1 * self.reference**2 - k2 * u**-3.0 / _norm(1 / u)
+        out: FloatArray = k1 * self.reference**2 - k2 * u**-3.0 / _norm(1 / u)
         smallest = int(np.argmin(u))  # of several, one: a subgradient
         out[smallest] -= k3 / u[smallest] ** 2
         return out
@@ -302,11 +302,11 @@ class SmoothPenalty:
     1.25
     """
 
-    reference: Array
+    reference: FloatArray
     strengths: tuple[float, float, float]
     sharpness: float
 
-    def value(self, z: Array, u: Array) -> float:
+    def value(self, z: FloatArray, u: FloatArray) -> float:
         """J, with z the losses (offset included)."""
         l1, l2, l3 = self.strengths
         largest = float(np.logaddexp.reduce(self.sharpness / u)) / self.sharpness
@@ -314,11 +314,11 @@ class SmoothPenalty:
             float(z @ (1 / u)) + l1 * (1 - float((1 / u).sum())) + l2 * _norm(1 / u) + l3 * largest
         )
 
-    def gradient(self, u: Array) -> Array:
+    def gradient(self, u: FloatArray) -> FloatArray:
         """Gradient by u of the penalties: all of it but -z / u^2, and free of private rows."""
         l1, l2, l3 = self.strengths
         share = softmax(self.sharpness / u)
-        out: Array = (l1 - l3 * share) / u**2 - l2 * u**-3.0 / _norm(1 / u)
+        out: FloatArray = (l1 - l3 * share) / u**2 - l2 * u**-3.0 / _norm(1 / u)
         return out
 
     def smoothness(self, bound: float, offset: bool = True) -> float:
@@ -344,7 +344,7 @@ class SmoothPenalty:
         return c**3 * (2 * largest + 4 * l2 + 2 * l3) + 2 * l3 * self.sharpness * c**4
 
 
-def profile(z: Array, reference: Array, kappa: float) -> tuple[float, Array]:
+def profile(z: FloatArray, reference: FloatArray, kappa: float) -> tuple[float, FloatArray]:
     r"""Minimise F over u where only :math:`\kappa_1` is positive: value, and weights 1/u.
 
     :math:`u_i = \max(1, \sqrt{z_i / \kappa_1}) / p_i`, and so
@@ -361,5 +361,5 @@ def profile(z: Array, reference: Array, kappa: float) -> tuple[float, Array]:
     return float(reference @ cost) - kappa, reference * slope
 
 
-def _norm(values: Array) -> float:
+def _norm(values: FloatArray) -> float:
     return float(np.linalg.norm(values))

@@ -28,10 +28,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from dpadapt._types import FloatArray
 
 
-def profile(losses: npt.ArrayLike, kappa: float) -> tuple[Array, Array]:
+def profile(losses: npt.ArrayLike, kappa: float) -> tuple[FloatArray, FloatArray]:
     r""":math:`\varphi` and :math:`\varphi'` of losses; the latter is each row's relative weight.
 
     Examples
@@ -55,15 +55,15 @@ class ProfiledObjective(NamedTuple):
     """
 
     value: float
-    gradient: Array
-    public_weights: Array
-    private_weights: Array
+    gradient: FloatArray
+    public_weights: FloatArray
+    private_weights: FloatArray
 
 
 def profiled_objective(
     w: npt.ArrayLike,
-    public: tuple[Array, Array],
-    private: tuple[Array, Array],
+    public: tuple[FloatArray, FloatArray],
+    private: tuple[FloatArray, FloatArray],
     *,
     alpha: float,
     kappa: float,

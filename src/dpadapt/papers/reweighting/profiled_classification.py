@@ -20,11 +20,12 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.learning.descent import affordable_step, descend, predicted_noise
 from dpadapt.privacy import Cleaning, Grant, Hidden, RowMap, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
-from .profile import Array, profile
+from .profile import profile
 from .queries.profiled_gradients import LogisticGradient, logistic_errors, shrink_together
 
 _LARGEST_STEP = 0.5
@@ -74,7 +75,7 @@ class ProfiledClassification:
     ((2, 3), True, True)
     """
 
-    X: Array
+    X: FloatArray
     y: npt.NDArray[Any]
     classes: int
     alpha: float = 0.0
@@ -117,11 +118,11 @@ class ProfiledClassification:
         return self.row_unit / 2 if self.clip is None else self.clip
 
     @cached_property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """The public model: logistic regression with a ridge, of shape (k, d)."""
         shape, penalty = (self.classes, self.X.shape[1]), self.ridge * self.row_unit**2
 
-        def objective(flat: Array) -> tuple[float, Array]:
+        def objective(flat: FloatArray) -> tuple[float, FloatArray]:
             W = flat.reshape(shape)
             errors, losses = logistic_errors(self.X @ W.T, self.y)
             gradient = errors.T @ self.X / len(self.y) + penalty * W
@@ -131,7 +132,7 @@ class ProfiledClassification:
         return np.asarray(found.x).reshape(shape)
 
     @cached_property
-    def _spectrum(self) -> tuple[Array, Array, Array]:
+    def _spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Eigenvalues and vectors of S (of rows cut at the row unit), and eigenvalues of 1/P."""
         rows, _ = shrink_together(self.X, np.zeros(len(self.X)), self.row_unit)
         values, vectors = np.linalg.eigh(rows.T @ rows * self.row_unit**2 / len(rows))
@@ -154,12 +155,12 @@ class ProfiledClassification:
 
         return affordable_step(noise, allowed, _LARGEST_STEP)
 
-    def minimise(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Array:
+    def minimise(self, X: npt.ArrayLike, y: npt.ArrayLike) -> FloatArray:
         """Coefficients for private rows that may be looked at: the same descent without noise."""
         T, codes = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
         cleaning = Cleaning(radius=1.0, classes=self.classes)  # not applied here
 
-        def gradient(W: Array) -> Array:
+        def gradient(W: FloatArray) -> FloatArray:
             return self._query(cleaning, W).block(T, codes) / max(1, len(T))
 
         return self._descend(gradient, _LARGEST_STEP)
@@ -168,32 +169,34 @@ class ProfiledClassification:
         """Course the T gradients."""
         return Gaussian.of(self._gradient(session, rows, self.start), count=self.steps)
 
-    def release(self, session: Session, grant: Grant, rows: RowMap) -> Array:
+    def release(self, session: Session, grant: Grant, rows: RowMap) -> FloatArray:
         """Coefficients for the private rows; trades the grant of :meth:`mechanism`."""
 
-        def gradient(W: Array) -> Array:
+        def gradient(W: FloatArray) -> FloatArray:
             return np.asarray(session.release(grant, self._gradient(session, rows, W)))
 
         return self._descend(gradient, self.step_size(grant.scale))
 
-    def fit(self, session: Session, cleaning: RowMap) -> Array:
+    def fit(self, session: Session, cleaning: RowMap) -> FloatArray:
         """Spend a whole session; coefficients of shape (k, d), in the units of X."""
         if self.alpha == 1:
             return self._descend(np.zeros_like, _LARGEST_STEP)
         grants = session.plan(gradients=self.mechanism(session, cleaning))
         return self.release(session, grants.gradients, cleaning)
 
-    def _gradient(self, session: Session, rows: RowMap, W: Array) -> Hidden:
+    def _gradient(self, session: Session, rows: RowMap, W: FloatArray) -> Hidden:
         return session.hide(self._query(rows, W), keep=True)
 
-    def _query(self, rows: RowMap, W: Array) -> LogisticGradient:
+    def _query(self, rows: RowMap, W: FloatArray) -> LogisticGradient:
         return LogisticGradient(rows, W, self.gradient_bound, self.kappa)
 
-    def _descend(self, private_gradient: Callable[[Array], Array], step: float) -> Array:
+    def _descend(
+        self, private_gradient: Callable[[FloatArray], FloatArray], step: float
+    ) -> FloatArray:
         _, vectors, inverse = self._spectrum
         preconditioner = (vectors * inverse) @ vectors.T
 
-        def gradient(W: Array) -> Array:
+        def gradient(W: FloatArray) -> FloatArray:
             g = (1 - self.alpha) * private_gradient(W)
             if self.alpha > 0:
                 errors, losses = logistic_errors(self.X @ W.T, self.y)

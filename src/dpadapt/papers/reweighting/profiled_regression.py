@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.learning.descent import affordable_step, descend, predicted_noise
 from dpadapt.privacy import Cleaning, Hidden, Mechanism, Session
 from dpadapt.privacy.mechanisms import Gaussian
@@ -23,7 +24,7 @@ from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.residual_size import SizeLook, ordinary, residuals_tell
 
 from ._adaptation import project
-from .profile import Array, profile
+from .profile import profile
 from .queries.profiled_gradients import ClippedGradient, shrink_together
 from .released_discrepancy import LabelledDiscrepancy
 
@@ -95,8 +96,8 @@ class ProfiledRegression:
     (True, True)
     """
 
-    X: Array
-    y: Array
+    X: FloatArray
+    y: FloatArray
     alpha: float = 0.0
     kappa: float | None = None
     private_kappa: float | None = None
@@ -138,18 +139,18 @@ class ProfiledRegression:
         return float(np.median(np.linalg.norm(self.X, axis=1))) or 1.0
 
     @cached_property
-    def public(self) -> tuple[Array, Array]:
+    def public(self) -> tuple[FloatArray, FloatArray]:
         """Public rows and labels, shrunk together."""
         return shrink_together(self.X, self.y, self.row_unit)
 
     @cached_property
-    def moment(self) -> Array:
+    def moment(self) -> FloatArray:
         """S, the second moment of the public rows."""
         X, _ = self.public
         return np.asarray(X.T @ X / len(X))
 
     @cached_property
-    def _ridge_solution(self) -> Array:
+    def _ridge_solution(self) -> FloatArray:
         X, y = self.public
         penalised = self.moment + self.ridge * np.eye(X.shape[1])
         return np.asarray(np.linalg.solve(penalised, X.T @ y / len(y)))
@@ -162,7 +163,7 @@ class ProfiledRegression:
         return max(2 * float(np.linalg.norm(self._ridge_solution)), 1.0)
 
     @cached_property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """w_0."""
         return project(self._ridge_solution, self.ball)
 
@@ -172,7 +173,7 @@ class ProfiledRegression:
         return max(float(np.sqrt(np.mean(self.left**2))), _LEAST_RESIDUAL)
 
     @cached_property
-    def left(self) -> Array:
+    def left(self) -> FloatArray:
         """Residuals of the public model; ordinary ones, if they do not tell."""
         X, y = self.public
         residuals = np.asarray(X @ self.start - y)
@@ -196,7 +197,7 @@ class ProfiledRegression:
         return min(self.size * math.sqrt(kappa), self.ball + 1)
 
     @cached_property
-    def _spectrum(self) -> tuple[Array, Array, Array]:
+    def _spectrum(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Eigenvalues and vectors of S, and the eigenvalues of 1/P."""
         values, vectors = np.linalg.eigh(self.moment)
         floor = self.isotropy * float(np.trace(self.moment)) / len(values) or 1.0
@@ -216,7 +217,7 @@ class ProfiledRegression:
 
     # without noise
 
-    def minimise(self, X: npt.ArrayLike, y: npt.ArrayLike) -> Array:
+    def minimise(self, X: npt.ArrayLike, y: npt.ArrayLike) -> FloatArray:
         """Coefficients for private rows that may be looked at: the same descent without noise.
 
         Parameters
@@ -231,7 +232,7 @@ class ProfiledRegression:
         if offset == "private":
             raise ValueError("offset must be a number here: there is no session to release it.")
 
-        def gradient(w: Array) -> Array:
+        def gradient(w: FloatArray) -> FloatArray:
             clipped = np.clip((T @ w - labels) / self.knee, -1.0, 1.0)
             return np.asarray(clipped @ T / max(1, len(T)))
 
@@ -244,7 +245,7 @@ class ProfiledRegression:
         if not cleaning.unit_labels or cleaning.label_range is None:
             raise ValueError("cleaning must have a label_range and unit_labels.")
 
-        def shrink(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+        def shrink(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
             if y is None:
                 return X * 0.0, None
             return shrink_together(X, y, self.row_unit)
@@ -266,7 +267,7 @@ class ProfiledRegression:
             planned["offset"] = target.mechanism(session, target.hide(session), weight=weight)
         return planned
 
-    def release(self, session: Session, grants: Any, rows: Prepared) -> Array:
+    def release(self, session: Session, grants: Any, rows: Prepared) -> FloatArray:
         """Coefficients for the private rows; trades the grants of :meth:`mechanisms`."""
         return self.sized(session, grants, rows).descend(session, grants, rows)
 
@@ -275,7 +276,7 @@ class ProfiledRegression:
         look = None if self.alpha == 1 else self.look(rows)
         return self if look is None else replace(self, size=look.release(session, grants))
 
-    def descend(self, session: Session, grants: Any, rows: Prepared) -> Array:
+    def descend(self, session: Session, grants: Any, rows: Prepared) -> FloatArray:
         """Coefficients for the private rows, whose size is known."""
         offset = self.offset
         if offset == "private":
@@ -284,7 +285,7 @@ class ProfiledRegression:
         if self.alpha == 1:
             return self._descend(lambda w: np.zeros_like(w), _LARGEST_STEP, offset)
 
-        def gradient(w: Array) -> Array:
+        def gradient(w: FloatArray) -> FloatArray:
             return np.asarray(session.release(grants.gradients, self._gradient(session, rows, w)))
 
         return self._descend(gradient, self.step_size(grants.gradients.scale), offset)
@@ -294,12 +295,12 @@ class ProfiledRegression:
         if self.tells:
             return None
 
-        def left(X: Array, y: Array) -> Array:
+        def left(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(X @ self.start - y)
 
         return SizeLook(rows, left, self.left)
 
-    def fit(self, session: Session, cleaning: Cleaning) -> Array:
+    def fit(self, session: Session, cleaning: Cleaning) -> FloatArray:
         """Spend a whole session; coefficients of shape (d,), in the units of X.
 
         Parameters
@@ -313,19 +314,19 @@ class ProfiledRegression:
         grants = session.plan(**planned) if planned else SimpleNamespace()
         return self.release(session, grants, rows)
 
-    def _gradient(self, session: Session, rows: Prepared, w: Array) -> Hidden:
+    def _gradient(self, session: Session, rows: Prepared, w: FloatArray) -> Hidden:
         return session.hide(ClippedGradient(rows, w, self.knee), keep=True)
 
     def _discrepancy(self, rows: Prepared) -> LabelledDiscrepancy:
         return LabelledDiscrepancy(self.X, self.y, self.ball / self.row_unit, rows.cleaning)
 
     def _descend(
-        self, private_gradient: Callable[[Array], Array], step: float, offset: float
-    ) -> Array:
+        self, private_gradient: Callable[[FloatArray], FloatArray], step: float, offset: float
+    ) -> FloatArray:
         X, y = self.public
         _, vectors, inverse = self._spectrum
 
-        def gradient(w: Array) -> Array:
+        def gradient(w: FloatArray) -> FloatArray:
             g = 2 * (1 - self.alpha) * self.knee * private_gradient(w)
             if self.alpha > 0:
                 e = X @ w - y

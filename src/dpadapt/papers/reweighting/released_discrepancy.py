@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from .labelled_discrepancy import labelled_moment, row_length
 from .queries.labelled_moment import LabelledMoment, hidden_discrepancy
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +43,8 @@ class LabelledDiscrepancy:
     True
     """
 
-    X: Array
-    y: Array
+    X: FloatArray
+    y: FloatArray
     norm_bound: float
     cleaning: Cleaning
 

@@ -46,7 +46,7 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 from ... import _validate
 from ..accounting.events import Event, Relation
@@ -55,7 +55,7 @@ from ..core.quiet import withheld
 from ..rows.arrow import ArrowBlock, arrow_cells
 from ..rows.cells import cells_of, key, number
 from ..rows.parquet import parquet_files
-from ..rows.sources import Block, MemoryRows, ParquetRows, Places, RowSource
+from ..rows.sources import Block, MemoryRows, ParquetRows, RowSource
 from .groups import of_people
 
 _KEY = secrets.token_bytes(32)  # of the order of people
@@ -88,7 +88,7 @@ class People:
     (2, [0, 1, 1, 2])
     """
 
-    of: Places
+    of: IntArray
     each: int
     known: Any = None
 
@@ -105,7 +105,7 @@ class People:
         return int(self.of.max(initial=-1)) + 1
 
     @cached_property
-    def places(self) -> Places:
+    def places(self) -> IntArray:
         """The row in each place, person by person."""
         counts = np.bincount(self.of, minlength=self.size)
         known = np.ones(len(self.of), dtype=bool) if self.known is None else self.known
@@ -158,10 +158,10 @@ class PeopleRows(RowSource):
     def with_labels(self) -> PeopleRows:
         return PeopleRows(self._source, self.people.knowing(np.isfinite(self._source.labels())))
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         raise _no_draws()
 
-    def sampled(self, places: Places) -> RowSource:
+    def sampled(self, places: IntArray) -> RowSource:
         raise _no_draws()
 
     def sizes(self) -> dict[str, float]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpadapt import _validate as validate
-from dpadapt.discrepancy.matrices import Array
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.statistics import SecondMoment
 
@@ -56,7 +56,7 @@ class Bounds:
         validate.count("n_rows", self.n_rows)
 
     @classmethod
-    def of(cls, query: SecondMoment, X: Array, n_rows: int) -> Bounds:
+    def of(cls, query: SecondMoment, X: FloatArray, n_rows: int) -> Bounds:
         """Bounds of a private second moment beside public rows X.
 
         Examples
@@ -76,7 +76,7 @@ class Bounds:
         return self.private**2 / self.n_rows + _ROUNDING * (self.private**2 + self.public**2)
 
 
-def bounds_of(session: Session, moment: Hidden, X: Array) -> Bounds:
+def bounds_of(session: Session, moment: Hidden, X: FloatArray) -> Bounds:
     """Bounds of a hidden second moment beside public rows X; of its own query and part.
 
     Examples

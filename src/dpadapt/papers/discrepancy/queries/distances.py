@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpadapt.discrepancy.matrices import Array
+from dpadapt._types import FloatArray
 from dpadapt.discrepancy.minimisation import discrepancy
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.statistics import SecondMoment
@@ -15,7 +15,7 @@ from dpadapt.privacy.statistics import SecondMoment
 from .bounds import Bounds
 
 
-def discrepancy_move(query: SecondMoment, X: Array, n_rows: int) -> float:
+def discrepancy_move(query: SecondMoment, X: FloatArray, n_rows: int) -> float:
     r"""Sensitivity of the discrepancy of public rows X with public weights.
 
     Replacing x by x' moves M(q) by :math:`(x x^T - x' x'^T) / n`, which lies between
@@ -33,7 +33,9 @@ def discrepancy_move(query: SecondMoment, X: Array, n_rows: int) -> float:
     return Bounds(r, longest, n_rows).move
 
 
-def hidden_discrepancy(session: Session, moment: Hidden, X: Array, weights: Array) -> Hidden:
+def hidden_discrepancy(
+    session: Session, moment: Hidden, X: FloatArray, weights: FloatArray
+) -> Hidden:
     """Hide the discrepancy of given weights, for Gaussian noise: :func:`discrepancy_move`.
 
     Examples
@@ -54,7 +56,7 @@ def hidden_discrepancy(session: Session, moment: Hidden, X: Array, weights: Arra
 
 
 def hidden_discrepancies(
-    session: Session, moment: Hidden, moments: Sequence[Array], bounds: Bounds
+    session: Session, moment: Hidden, moments: Sequence[FloatArray], bounds: Bounds
 ) -> Hidden:
     r"""Hide the discrepancies of several weights, by their moments S(q), to choose the least.
 

@@ -13,7 +13,8 @@ from typing import Protocol
 
 import numpy as np
 
-from dpadapt.discrepancy.matrices import Array, row_scores
+from dpadapt._types import FloatArray
+from dpadapt.discrepancy.matrices import row_scores
 from dpadapt.privacy import Hidden, Session
 
 from .bounds import Bounds
@@ -22,10 +23,10 @@ from .bounds import Bounds
 class Smoothing(Protocol):
     """What an algorithm needs to know of a smooth function of M. Sensitivities: replace-one."""
 
-    def value(self, M: Array) -> float:
+    def value(self, M: FloatArray) -> float:
         """Value at a symmetric matrix. Private if M is."""
 
-    def gradient(self, M: Array) -> Array:
+    def gradient(self, M: FloatArray) -> FloatArray:
         """Gradient H with respect to M, symmetric. Private if M is."""
 
     def bracket(self, value: float, d: int) -> tuple[float, float]:
@@ -70,13 +71,13 @@ class Scores:
     array([-3., -6.])
     """
 
-    X: Array
+    X: FloatArray
     smoothing: Smoothing
-    public: Array
-    offset: Array
+    public: FloatArray
+    offset: FloatArray
     strength: float = 1.0
 
-    def __call__(self, target: Array) -> Array:
+    def __call__(self, target: FloatArray) -> FloatArray:
         """Scores for a moment. Private if that is."""
         H = self.smoothing.gradient(target - self.public)
         return np.asarray(self.strength * row_scores(self.X, H) + self.offset)
@@ -106,7 +107,7 @@ def hidden_scores(session: Session, moment: Hidden, scores: Scores, bounds: Boun
 
 
 def hidden_gradient_matrix(
-    session: Session, moment: Hidden, smoothing: Smoothing, public: Array, bounds: Bounds
+    session: Session, moment: Hidden, smoothing: Smoothing, public: FloatArray, bounds: Bounds
 ) -> Hidden:
     """Hide H, the gradient of a smoothing in M; its sensitivity is in the Frobenius norm.
 
@@ -136,8 +137,8 @@ def hidden_gradient(
     session: Session,
     moment: Hidden,
     smoothing: Smoothing,
-    public: Array,
-    X: Array,
+    public: FloatArray,
+    X: FloatArray,
     bounds: Bounds,
     *,
     spread: float,
@@ -173,7 +174,7 @@ def hidden_gradient(
     )
 
 
-def gradient_spread(X: Array) -> float:
+def gradient_spread(X: FloatArray) -> float:
     r"""Largest Euclidean norm of :math:`(x_i^T E x_i)_i` over symmetric E of Frobenius norm 1.
 
     .. math:: \sum_i (x_i^T E x_i)^2 \le \sum_i \|x_i\|^2 \|E x_i\|^2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from dpadapt.discrepancy.matrices import Array
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.statistics import SecondMoment
 
@@ -27,13 +27,15 @@ class Objective(Protocol):
     def shape(self) -> tuple[int, int]: ...
     @property
     def radius(self) -> float: ...
-    def weight_gradient(self, q: Array, w: Array, statistic: Array) -> Array:
+    def weight_gradient(self, q: FloatArray, w: FloatArray, statistic: FloatArray) -> FloatArray:
         """Gradient in q, one score for each vertex of the simplex."""
 
-    def coefficient_gradient(self, q: Array, w: Array, statistic: Array | None) -> Array:
+    def coefficient_gradient(
+        self, q: FloatArray, w: FloatArray, statistic: FloatArray | None
+    ) -> FloatArray:
         """Gradient in w; the statistic is None where ``coefficient_sensitivity`` is 0."""
 
-    def best_coefficients(self, q: Array) -> Array:
+    def best_coefficients(self, q: FloatArray) -> FloatArray:
         """Minimiser over w for given weights, from public data."""
 
     def range_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
@@ -87,7 +89,7 @@ def hidden_weight_gradient(
     session: Session,
     statistic: Hidden,
     objective: Objective,
-    scores: Callable[[Array], Array],
+    scores: Callable[[FloatArray], FloatArray],
     swing: tuple[float, float] = _SIMPLEX,
 ) -> Hidden:
     """Hide the scores of the vertices, to choose one: :func:`vertex_range`.
@@ -122,7 +124,7 @@ def hidden_weight_gradient(
 
 
 def hidden_coefficient_gradient(
-    session: Session, statistic: Hidden, objective: Objective, q: Array, w: Array
+    session: Session, statistic: Hidden, objective: Objective, q: FloatArray, w: FloatArray
 ) -> Hidden:
     """Hide the gradient in w, where it is private; its sensitivity is the objective's own claim.
 
@@ -189,7 +191,7 @@ def hidden_gaps(
     session: Session,
     statistic: Hidden,
     objective: Objective,
-    gaps: Callable[[Array], Array],
+    gaps: Callable[[FloatArray], FloatArray],
     swing: tuple[float, float] = _SIMPLEX,
     diameter: float | None = None,
 ) -> Hidden:

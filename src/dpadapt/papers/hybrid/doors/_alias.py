@@ -18,13 +18,10 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 from .weights import PIECE, mass_of, pieces, projected, threshold_bits
-
-IntArray = NDArray[np.int64]
 
 
 class DrawTable:

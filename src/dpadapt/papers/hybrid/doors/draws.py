@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt import _validate
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 from dpadapt.privacy.accounting.events import Addition, Event, PureEvent, Relation
 from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.hidden import Hidden, Opaque
@@ -18,7 +18,7 @@ from dpadapt.privacy.core.mechanism import OwnEpsilon
 from dpadapt.privacy.core.noise import NoiseSource, SecureNoise, _ContinuousNoise
 from dpadapt.privacy.core.quiet import quiet
 from dpadapt.privacy.core.sample import Progress
-from dpadapt.privacy.rows.sources import Places, RowSource
+from dpadapt.privacy.rows.sources import RowSource
 
 from .loans import Loan
 from .weighted import cap_of
@@ -167,7 +167,7 @@ class Drawn(Opaque):
         cap = cap_of(self.weights, self.density)
         return projected(log, cap) / mass_of(self.density, len(log))
 
-    def places(self, source: NoiseSource) -> Callable[[int], Places]:
+    def places(self, source: NoiseSource) -> Callable[[int], IntArray]:
         """Return a function that draws the places of so many rows."""
         weights, density = self.weights, self.density
         if weights._draws is None or weights._draws[0] != density:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import Event
 from dpadapt.privacy.core.errors import LET_THROUGH, PrivacyError, kind_of
-from dpadapt.privacy.rows.sources import Block, Places, RowSource
+from dpadapt.privacy.rows.sources import Block, RowSource
 
 if TYPE_CHECKING:
     from dpadapt.privacy.core.private import Private
@@ -114,10 +114,10 @@ class _LentRows(RowSource):
     def labels(self) -> FloatArray:
         return self._rows().labels()
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         return self._rows().take(places)
 
-    def sampled(self, places: Places) -> RowSource:
+    def sampled(self, places: IntArray) -> RowSource:
         return self._rows().sampled(places)
 
     def coded(self, classes: Any) -> _LentRows:

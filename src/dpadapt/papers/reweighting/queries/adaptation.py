@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Hidden, Session
 
 from ..objective import RowLoss, SquaredLoss, loss_gradients
 
-Array = npt.NDArray[np.float64]
 _EPS = float(np.finfo(np.float64).eps)
 _WORST = (1 - math.sqrt(0.5)) / 2
 JOINT_SQUARED = (1 + _WORST) * math.sqrt((1 - _WORST) ** 2 + 0.25)  # root of 1.2862
@@ -103,22 +102,22 @@ class StepClaims:
         """Of the losses over u^2."""
         return self.times * self.s_2 * (1 + 1e-9)
 
-    def together(self, session: Session, rows: Hidden, w: Array, u: Array) -> Hidden:
+    def together(self, session: Session, rows: Hidden, w: FloatArray, u: FloatArray) -> Hidden:
         """Both, one after the other, in units of s_1 and s_2; :meth:`apart` undoes it."""
 
-        def both(table: Array) -> Array:
+        def both(table: FloatArray) -> FloatArray:
             by_w, by_u = self._exact(table, w, u)
             return np.concatenate([by_w.ravel() / self.s_1, by_u / self.s_2])
 
         claim = self.together_sensitivity
         return session.derive(rows, both, label="gradients", sensitivity=claim)
 
-    def apart(self, found: Array, w: Array) -> tuple[Array, Array]:
+    def apart(self, found: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Both in their own units, from what was released of :meth:`together`."""
         by_w, by_u = found[: w.size], found[w.size :]
         return by_w.reshape(w.shape) * self.s_1, by_u * self.s_2
 
-    def by_w(self, session: Session, rows: Hidden, w: Array, u: Array) -> Hidden:
+    def by_w(self, session: Session, rows: Hidden, w: FloatArray, u: FloatArray) -> Hidden:
         """The gradient by w."""
         return session.derive(
             rows,
@@ -127,7 +126,7 @@ class StepClaims:
             sensitivity=self.by_w_sensitivity,
         )
 
-    def by_u(self, session: Session, rows: Hidden, w: Array, u: Array) -> Hidden:
+    def by_u(self, session: Session, rows: Hidden, w: FloatArray, u: FloatArray) -> Hidden:
         """The losses over u^2."""
         return session.derive(
             rows,
@@ -136,7 +135,9 @@ class StepClaims:
             sensitivity=self.by_u_sensitivity,
         )
 
-    def _exact(self, table: Array, w: Array, u: Array) -> tuple[Array, Array]:
+    def _exact(
+        self, table: FloatArray, w: FloatArray, u: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         by_w, by_u = loss_gradients(self.loss, table[:, :-1], table[:, -1], w, u)
         return self.times * by_w, self.times * by_u
 
@@ -156,7 +157,7 @@ def hidden_candidate_discrepancy(
     session: Session,
     rows: Hidden,
     loss: RowLoss,
-    models: Sequence[Array],
+    models: Sequence[FloatArray],
     public_losses: Sequence[float],
     loss_bound: float,
 ) -> Hidden:
@@ -194,7 +195,7 @@ def hidden_candidate_discrepancy(
     """
     times = session.n_given / session.n_rows
 
-    def largest(table: Array) -> float:
+    def largest(table: FloatArray) -> float:
         X, y = table[:, :-1], table[:, -1]
         means = (times * float(loss.value(X @ w, y).mean()) for w in models)
         return max(abs(mean - public) for mean, public in zip(means, public_losses, strict=True))

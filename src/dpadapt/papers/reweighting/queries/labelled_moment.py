@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Hidden, PrivacyError, RowMean, Session
 
 from ..labelled_discrepancy import labelled_discrepancy
 
-Array = npt.NDArray[np.float64]
 TOLERANCE = 1e-10  # of the solver, relative to B: a thousand times what rounding does at d = 1000
 
 
@@ -80,12 +79,12 @@ class LabelledMoment(RowMean):
         size = n_columns + (self.cleaning.intercept != 0) + 1
         return (size, size)
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of z z^T."""
         if y is None:
             raise PrivacyError("the private sample must have labels: Private(X, y).")
         Z = np.column_stack([X, self.label_weight * y])
-        moment: Array = Z.T @ Z
+        moment: FloatArray = Z.T @ Z
         return moment
 
     def sensitivity(self, n_rows: int) -> float:
@@ -96,7 +95,7 @@ class LabelledMoment(RowMean):
 
 
 def hidden_discrepancy(
-    session: Session, moment: Hidden, public: Array, norm_bound: float, loss_bound: float
+    session: Session, moment: Hidden, public: FloatArray, norm_bound: float, loss_bound: float
 ) -> Hidden:
     r"""Derive the labelled discrepancy between a public moment and a hidden one.
 
@@ -141,7 +140,7 @@ def hidden_discrepancy(
 
 
 def hidden_loss(
-    session: Session, moment: Hidden, model: Array, norm_bound: float, loss_bound: float
+    session: Session, moment: Hidden, model: FloatArray, norm_bound: float, loss_bound: float
 ) -> Hidden:
     r"""Derive the mean private loss of one model w, which was released.
 

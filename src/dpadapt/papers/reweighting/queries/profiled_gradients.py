@@ -8,15 +8,14 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.softmax import log_sum_exp
 from dpadapt.privacy import PrivacyError, RowMap, RowMean, shrink_factors
 
 from ..profile import profile
 
-Array = npt.NDArray[np.float64]
 
-
-def shrink_together(X: Array, y: Array, bound: float) -> tuple[Array, Array]:
+def shrink_together(X: FloatArray, y: FloatArray, bound: float) -> tuple[FloatArray, FloatArray]:
     r"""Rows in units of ``bound``, those longer than 1 shrunk to 1 *together with their label*.
 
     The factor :math:`c_i = \min(1, bound/|x_i|)` is then a weight of the row: a linear relation
@@ -69,7 +68,7 @@ class ClippedGradient(RowMean):
 
     reads_labels: ClassVar[bool] = True
     cleaning: RowMap
-    coefficients: Array
+    coefficients: FloatArray
     knee: float
     label: str = "clipped gradient"
 
@@ -82,11 +81,11 @@ class ClippedGradient(RowMean):
         """That of the coefficients."""
         return self.coefficients.shape
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum over the rows of one block."""
         if y is None:
             raise PrivacyError("the private sample must have labels: Private(X, y).")
-        gradient: Array = np.clip((X @ self.coefficients - y) / self.knee, -1.0, 1.0) @ X
+        gradient: FloatArray = np.clip((X @ self.coefficients - y) / self.knee, -1.0, 1.0) @ X
         return gradient
 
     def sensitivity(self, n_rows: int) -> float:
@@ -126,7 +125,7 @@ class LogisticGradient(RowMean):
 
     reads_labels: ClassVar[bool] = True
     cleaning: RowMap
-    coefficients: Array
+    coefficients: FloatArray
     clip: float
     kappa: float | None = None
     label: str = "clipped logistic gradient"
@@ -140,7 +139,7 @@ class LogisticGradient(RowMean):
         """That of the coefficients."""
         return self.coefficients.shape
 
-    def block(self, X: Array, y: Array | None) -> Array:
+    def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of the clipped gradients of one block."""
         if y is None:
             raise PrivacyError("the private sample must have labels: Private(X, y).")
@@ -154,7 +153,7 @@ class LogisticGradient(RowMean):
         factor = shrink_factors(length, self.clip)
         # an entry that is no number must stay with its row
         weighted = np.nan_to_num(errors * np.where(known, factor, 0.0)[:, None], posinf=0.0)
-        gradient: Array = weighted.T @ X
+        gradient: FloatArray = weighted.T @ X
         return gradient
 
     def sensitivity(self, n_rows: int) -> float:
@@ -162,7 +161,9 @@ class LogisticGradient(RowMean):
         return 2 * self.clip / n_rows
 
 
-def logistic_errors(logits: Array, codes: npt.NDArray[np.intp]) -> tuple[Array, Array]:
+def logistic_errors(
+    logits: FloatArray, codes: npt.NDArray[np.intp]
+) -> tuple[FloatArray, FloatArray]:
     """P - e_y, and the losses."""
     logs = logits - log_sum_exp(logits)[:, None]
     place = (np.arange(len(codes)), codes)
