@@ -29,7 +29,7 @@ from dpadapt import (
 from dpadapt import baselines as b
 from dpadapt.audit import library
 from dpadapt.audit.library import combinations
-from dpadapt.audit.replaying import labels_of
+from dpadapt.audit.replaying import task_labels
 from dpadapt.auto.queries import MeanNumber
 from dpadapt.learning.story import labels_told
 from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh
@@ -72,7 +72,7 @@ def chosen():
 def sample(task, rows=ROWS):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(rows, 3)) + 0.3
-    y = labels_of(task, X)
+    y = task_labels(task, X)
     return X, np.where(rng.random(rows) < 0.1, rng.permutation(y), y)
 
 

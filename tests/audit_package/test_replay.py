@@ -14,7 +14,7 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.audit import Moved, Replay, combinations, replay, replay_combination
-from dpadapt.audit.replaying import distance, sample_of
+from dpadapt.audit.replaying import distance_between, sample_of
 from dpadapt.papers.hybrid.doors.descent import Descent, DrawnDescent
 from dpadapt.papers.hybrid.doors.draws import draws
 from dpadapt.papers.hybrid.doors.weights import RowWeights
@@ -405,12 +405,12 @@ def test_random_stopping_is_replayed_with_its_secret_number():
 
 def test_distances():
     one, two = np.array([0.0, 3.0]), np.array([4.0, 0.0])
-    assert distance("l2", one, two) == 5
-    assert distance("l1", one, two) == 7
-    assert distance("range", one, two) == 7
-    assert distance("rows", one, two) == 2
-    assert distance("rows", np.array([np.nan, 1.0]), np.array([np.nan, 2.0])) == 1
-    assert distance("draw", np.array([0.5, 0.5]), np.array([0.2, 0.8])) == 0.8
+    assert distance_between("l2", one, two) == 5
+    assert distance_between("l1", one, two) == 7
+    assert distance_between("range", one, two) == 7
+    assert distance_between("rows", one, two) == 2
+    assert distance_between("rows", np.array([np.nan, 1.0]), np.array([np.nan, 2.0])) == 1
+    assert distance_between("draw", np.array([0.5, 0.5]), np.array([0.2, 0.8])) == 0.8
 
 
 def test_replay_is_told_in_a_line():

@@ -12,9 +12,9 @@ from dpadapt.audit import SupportResult, compare_supports, support_audit
 from dpadapt.papers.hybrid.doors.descent import Descent, drawn_descent
 from dpadapt.papers.hybrid.doors.parity import parity_masks
 from dpadapt.papers.kernels.doors.machines import (
+    MachineFacts,
     PINPConstants,
     PINPMachine,
-    Setting,
     SparseVectorConstants,
     SparseVectorMachine,
 )
@@ -94,7 +94,7 @@ def parity(value, source):
 
 
 def interactive(kind, constants_type):
-    setting = Setting(0.1, bound=1.0, norm=1.0, epsilon=1.0, delta=DELTA, questions=10)
+    setting = MachineFacts(0.1, bound=1.0, norm=1.0, epsilon=1.0, delta=DELTA, questions=10)
     constants = constants_type.calibrated(setting)
 
     def one(value, source):

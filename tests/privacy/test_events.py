@@ -35,7 +35,7 @@ from dpadapt.privacy.accounting.events import (
     event_from_dict,
     is_known,
 )
-from dpadapt.privacy.ledger.records import encode
+from dpadapt.privacy.ledger.records import encode_events
 
 GAUSSIAN = GaussianEvent("mean", sensitivity=0.5, scale=2.0, count=3)
 PURE = PureEvent("answer", epsilon=0.25, count=2)
@@ -147,7 +147,7 @@ def test_an_event_from_elsewhere_lowers_no_price(name, registry, tmp_path):
         with pytest.raises(ValueError, match="whatever the noise"):
             calibrate(lambda _, e=event: [e], 1.0, DELTA)
         with pytest.raises(ValueError, match="unknown kind of event"):
-            encode([event])
+            encode_events([event])
 
 
 def test_an_event_is_read_back_in_a_process_that_never_needed_its_mechanism():

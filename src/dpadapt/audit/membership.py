@@ -35,7 +35,7 @@ from sklearn.metrics import roc_curve
 
 from dpadapt import _validate as validate
 from dpadapt._types import BoolArray, FloatArray
-from dpadapt.learning.figures import BLUE, GREY, ORANGE, blank, plain, set_title
+from dpadapt.learning.figures import BLUE, GREY, ORANGE, blank, literal_text, set_title
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 if TYPE_CHECKING:
@@ -300,11 +300,11 @@ def _log_density(value: FloatArray, mean: FloatArray, deviation: FloatArray) -> 
 _POINTS = 80
 _MARKERS = ("o", "s", "D", "^", "v")
 _COLOURS = (ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-Results = Mapping[float, AttackResult]
+_Results = Mapping[float, AttackResult]
 
 
 def draw_attack(
-    results: Results | Mapping[str, Results], *, delta: float, title: str = "Membership inference"
+    results: _Results | Mapping[str, _Results], *, delta: float, title: str = "Membership inference"
 ) -> Figure:
     """Draw the success of attacks against epsilon, with the most that privacy allows.
 
@@ -338,7 +338,7 @@ def draw_attack(
     low, high = finite[0] / 1.5, finite[-1] * 1.5
     places = {epsilon: min(epsilon, high * 1.6) for epsilon in epsilons}  # infinity: at the right
     figure, panels = blank(9.4, 3.8, columns=2)
-    figure.suptitle(plain(title), x=0.01, ha="left", fontsize=11, weight="bold")
+    figure.suptitle(literal_text(title), x=0.01, ha="left", fontsize=11, weight="bold")
     _panel(panels[0], named, places, lambda each: each.auc)
     _panel(panels[1], named, places, lambda each: each.advantage)
     grid = np.geomspace(low, high, _POINTS)
@@ -376,7 +376,7 @@ def draw_attack(
 
 def _panel(
     axes: Any,
-    named: Mapping[str, Results],
+    named: Mapping[str, _Results],
     places: Mapping[float, float],
     measure: Callable[[AttackResult], float],
 ) -> None:
@@ -391,7 +391,7 @@ def _panel(
             ms=6,
             capsize=3,
             zorder=3,
-            label=plain(name),
+            label=literal_text(name),
         )
 
 
@@ -404,7 +404,7 @@ def _standard_error(result: AttackResult, measure: Callable[[AttackResult], floa
     return float(np.std(left_out) * math.sqrt(victims - 1))
 
 
-def _named(results: Results | Mapping[str, Results]) -> dict[str, Results]:
+def _named(results: _Results | Mapping[str, _Results]) -> dict[str, _Results]:
     """Results by name; one mapping alone is called "attack"."""
     if not results:
         raise ValueError("results must hold at least one attack.")

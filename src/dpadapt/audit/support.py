@@ -32,7 +32,7 @@ from scipy import stats
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray, IntArray
 
-Mechanism = Callable[[Any, int], ArrayLike]
+_Mechanism = Callable[[Any, int], ArrayLike]
 _BINS = 32  # of a phase
 _CELLS = (1 << 17) - 2  # of the histograms in which lattices are looked for
 _PADDED = 4  # times as many frequencies, so that a peak is not missed between two
@@ -88,7 +88,7 @@ class SupportResult:
 
 
 def support_audit(
-    mechanism: Mechanism,
+    mechanism: _Mechanism,
     first: Any,
     second: Any,
     *,

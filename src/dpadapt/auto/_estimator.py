@@ -18,7 +18,8 @@ from dpadapt.base import PrivateEstimator, Problem, labelled, read_public
 from dpadapt.features.columns import number_ids
 from dpadapt.learning.cautions import CautionWarning
 from dpadapt.learning.checks import check_private
-from dpadapt.learning.constraints import Like, Null, OneOf, Table
+from dpadapt.learning.constraints import Like, Null, OneOf
+from dpadapt.learning.constraints import ParameterTable as Table
 from dpadapt.learning.story import Fact, Story, class_facts, labels_told
 from dpadapt.learning.tables import known_columns, words_for_tables
 from dpadapt.privacy import Private, Session

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.learning.cautions import CautionWarning
-from dpadapt.learning.constraints import Instance, Null, OneOf, Table
+from dpadapt.learning.constraints import Instance, Null, OneOf
+from dpadapt.learning.constraints import ParameterTable as Table
 from dpadapt.learning.linear import ScoreClassifier, probabilities_of
 from dpadapt.privacy import Session
 from dpadapt.rare import ClassErrors, told_of_rare_classes, weights_of_classes

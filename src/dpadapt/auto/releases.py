@@ -88,7 +88,8 @@ def draw_releases(
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['Public experts', 'Private releases: share of the budget, and what was found']
     """
-    from dpadapt.learning.figures import blank, plain, set_title
+    from dpadapt.learning.figures import blank, set_title
+    from dpadapt.learning.figures import literal_text as plain
 
     bars = [(each.name, each.share, each.said, _ORANGE) for each in releases]
     if kept is not None:

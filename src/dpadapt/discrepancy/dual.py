@@ -31,7 +31,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import OptimizeResult, minimize
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.newton import Product, Vector, conjugate_gradients, line_search
+from dpadapt.learning.newton import BlockVector, Product, conjugate_gradients, line_search
 from dpadapt.learning.softmax import softmax
 
 _Rows = npt.NDArray[Any]
@@ -132,7 +132,7 @@ class Tilted:
         return float(np.vdot(self.tilt, self.residual)) / self.trace_norm
 
 
-class Level(NamedTuple):
+class DiscrepancyLevel(NamedTuple):
     """One level: weights of a discrepancy under `accept` are wanted, none is under `lower`."""
 
     accept: float
@@ -153,14 +153,14 @@ class Level(NamedTuple):
         return point.discrepancy <= self.accept and near
 
 
-class Progress(NamedTuple):
+class Incumbent(NamedTuple):
     """The best point of a level so far, the bound that was proved, and the passes it took."""
 
     best: Tilted
     lower: float
     passes: int
 
-    def settles(self, level: Level) -> bool:
+    def settles(self, level: DiscrepancyLevel) -> bool:
         """Whether the level is solved or proved impossible."""
         return level.solved_by(self.best) or self.lower > min(level.aim, level.give_up)
 
@@ -193,11 +193,11 @@ def concentrated(weights: FloatArray) -> bool:
     return float(weights[_heaviest(weights)].sum()) >= _HEAVY_SHARE
 
 
-def newton(source: DualRows, start: Tilted, level: Level) -> Progress:
+def newton(source: DualRows, start: Tilted, level: DiscrepancyLevel) -> Incumbent:
     """Maximise the smoothed dual until the level is solved, impossible, or out of passes."""
     smoothing = min(_SMOOTHING, 2 * level.slack / level.aim)
     point = start
-    found = Progress(start, level.lower, 0)
+    found = Incumbent(start, level.lower, 0)
     patience = min(_PATIENCE, level.max_passes)
     while found.passes < patience and not found.settles(level):
         step = _newton_step(source, point, level.aim, smoothing, patience - found.passes)
@@ -205,7 +205,7 @@ def newton(source: DualRows, start: Tilted, level: Level) -> Progress:
             return found._replace(passes=found.passes + step.passes)
         point = Tilted(source, point.tilt + step.length * step.direction)
         better = level.solved_by(point) or point.discrepancy < found.best.discrepancy
-        found = Progress(
+        found = Incumbent(
             point if better else found.best,
             max(found.lower, point.lower_bound),
             found.passes + step.passes + 1,
@@ -213,7 +213,7 @@ def newton(source: DualRows, start: Tilted, level: Level) -> Progress:
     return found
 
 
-def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
+def quasi_newton(source: DualRows, start: Tilted, level: DiscrepancyLevel) -> Incumbent:
     """Do the same by L-BFGS."""
     d = len(source.target)
     mean_eigenvalue = start.trace_norm / d
@@ -233,7 +233,7 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
         return half + np.triu(half, 1).T
 
     evaluated: list[Tilted] = []  # the latest point only
-    found = Progress(start, level.lower, 0)
+    found = Incumbent(start, level.lower, 0)
 
     def negative_dual(unknowns: FloatArray) -> tuple[float, FloatArray]:
         nonlocal found
@@ -250,7 +250,7 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
         point = evaluated[0]
         better = level.solved_by(point) or point.discrepancy < found.best.discrepancy
         best = point if better else found.best
-        found = Progress(best, max(found.lower, point.lower_bound), found.passes)
+        found = Incumbent(best, max(found.lower, point.lower_bound), found.passes)
         if found.settles(level) or found.passes >= level.max_passes:
             raise StopIteration
 
@@ -281,7 +281,7 @@ def _newton_step(
     bends = level * trace.bends
     precondition = _preconditioner(source, point, bends)
 
-    def product(search: Vector) -> Product:
+    def product(search: BlockVector) -> Product:
         """With the forms, which add up as the directions do."""
         turned = vectors.T @ search[0] @ vectors
         forms, curvature = source.curvature(point.weights, search[0])

@@ -30,7 +30,16 @@ import numpy.typing as npt
 
 from dpadapt._types import FloatArray
 
-from .dual import DualRows, Level, Progress, Tilted, concentrated, newton, norm, quasi_newton
+from .dual import (
+    DiscrepancyLevel,
+    DualRows,
+    Incumbent,
+    Tilted,
+    concentrated,
+    newton,
+    norm,
+    quasi_newton,
+)
 
 _ROUNDING = 1e-12  # a discrepancy this small, relative to the moments, is a rounding error
 # The next level's place between the lower bound and the best discrepancy, after a level that was
@@ -153,16 +162,18 @@ def minimise_discrepancy(
     passes, place = 3, _AFTER_SUCCESS
     quick = True  # whether Newton steps solved the last level
 
-    def next_level() -> Level:
+    def next_level() -> DiscrepancyLevel:
         goal = max(floor, lower + allowed)
         accept = max(lower + place * (best.discrepancy - lower), goal)
         room = min(accept - lower, max(uniform.discrepancy - accept, allowed))
         final = accept == goal
-        return Level(accept, lower, give_up / unit, _SLACK * room, final, max_iter - passes)
+        return DiscrepancyLevel(
+            accept, lower, give_up / unit, _SLACK * room, final, max_iter - passes
+        )
 
-    def solve(level: Level) -> Progress:
+    def solve(level: DiscrepancyLevel) -> Incumbent:
         nonlocal quick
-        found = Progress(point, lower, 0)
+        found = Incumbent(point, lower, 0)
         if quick or concentrated(point.weights):
             found = newton(source, point, level)
             quick = found.settles(level)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, Problem
 from dpadapt.learning.checks import public_part, public_scaling
-from dpadapt.learning.constraints import Fraction, OneOf, Positive, Table
+from dpadapt.learning.constraints import Fraction, OneOf, ParameterTable, Positive
 from dpadapt.learning.linear import ScoreClassifier
 from dpadapt.learning.public_fits import fit_logistic
 from dpadapt.learning.story import Story
@@ -73,7 +73,7 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
     agent_epsilon: float
     target_error: float
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "agent_epsilon": [Positive()],
         "features": [OneOf(*FEATURES)],
         "unit": [Positive()],

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.linear import places_of
+from dpadapt.learning.linear import class_indices
 from dpadapt.learning.softmax import log_sum_exp
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.rows import cells
@@ -186,7 +186,7 @@ class LinearRule:
 
     def predict(self, X: FloatArray) -> Any:
         """Class labels."""
-        return np.asarray(self.classes)[places_of(self.scores(X))]
+        return np.asarray(self.classes)[class_indices(self.scores(X))]
 
     def losses(self, X: FloatArray, y: FloatArray) -> FloatArray:
         """Logistic loss log(1 + exp(-y <v, z>)), or its joint form; infinite for no class."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Table, Vector
+from dpadapt.learning.constraints import ParameterTable, Vector
 from dpadapt.learning.strategy import Strategy
 
 
@@ -31,7 +31,7 @@ class FeatureUnits(Strategy):
 
     centre: ArrayLike
     scale: ArrayLike
-    _constraints: ClassVar[Table] = {"centre": [Vector()], "scale": [Vector()]}
+    _constraints: ClassVar[ParameterTable] = {"centre": [Vector()], "scale": [Vector()]}
 
     def _check(self) -> None:
         if not (np.asarray(self.scale) > 0).all():

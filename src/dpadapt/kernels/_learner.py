@@ -82,7 +82,7 @@ class CleanKernel:
 
 
 @dataclass(frozen=True, eq=False)
-class Learner:
+class KernelProblem:
     """A loss, a penalty, a kernel or features: all that is decided before a row is read.
 
     Parameters

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dpadapt._types import FloatArray
 
-Rows = npt.NDArray[Any]  # float32 or float64; what comes back has the same type
+RealArray = npt.NDArray[Any]  # float32 or float64; what comes back has the same type
 Codes = npt.NDArray[Any]  # whole numbers, in any type
 _FEW = 16  # columns
 
@@ -55,7 +55,9 @@ def _over_rows(function: np.ufunc, scores: FloatArray) -> FloatArray:
     return np.asarray(reduce(function, scores.T) if few else function.reduce(scores, axis=1))
 
 
-def numerators(X: Rows, codes: Codes, W: Rows, *, small: bool = False) -> tuple[Rows, Rows]:
+def numerators(
+    X: RealArray, codes: Codes, W: RealArray, *, small: bool = False
+) -> tuple[RealArray, RealArray]:
     """Residuals before their division: (A, s) with r_i = A_i / s_i, s_i > 0.
 
     Who scales the rows anyway saves a pass over them. A row whose scores overflow counts as one
@@ -92,7 +94,7 @@ def numerators(X: Rows, codes: Codes, W: Rows, *, small: bool = False) -> tuple[
     return A, total
 
 
-def residuals(X: Rows, codes: Codes, W: Rows) -> Rows:
+def residuals(X: RealArray, codes: Codes, W: RealArray) -> RealArray:
     r"""Residuals :math:`r_i = \mathrm{softmax}(W^T x_i) - e_{y_i}`, row by row.
 
     Parameters
@@ -113,7 +115,7 @@ def residuals(X: Rows, codes: Codes, W: Rows) -> Rows:
     return A
 
 
-def gradient(X: Rows, codes: Codes, W: Rows) -> FloatArray:
+def gradient(X: RealArray, codes: Codes, W: RealArray) -> FloatArray:
     """Sum of the rows' gradients, of shape (d, c); not clipped: for public rows.
 
     Examples
@@ -125,7 +127,7 @@ def gradient(X: Rows, codes: Codes, W: Rows) -> FloatArray:
     return np.asarray(rows.T @ residuals(rows, codes, W))
 
 
-def gradient_norms(X: Rows, R: Rows) -> Rows:
+def gradient_norms(X: RealArray, R: RealArray) -> RealArray:
     r"""Norms of the rows' gradients, :math:`\|x_i\| \|r_i\|`.
 
     Examples
@@ -136,7 +138,7 @@ def gradient_norms(X: Rows, R: Rows) -> Rows:
     return np.asarray(lengths(X) * lengths(R))
 
 
-def loss(X: Rows, codes: Codes, W: Rows) -> float:
+def loss(X: RealArray, codes: Codes, W: RealArray) -> float:
     """Sum of the rows' logistic losses; :func:`gradient` is its derivative.
 
     Examples
@@ -150,7 +152,7 @@ def loss(X: Rows, codes: Codes, W: Rows) -> float:
     return float(np.sum(log_sum_exp(scores) - own))
 
 
-def lengths(A: Rows) -> Rows:
+def lengths(A: RealArray) -> RealArray:
     """Euclidean norms of rows."""
     # each is slow where the other is fast
     squares = np.vecdot(A, A) if A.flags.c_contiguous else np.einsum("ij,ij->i", A, A)

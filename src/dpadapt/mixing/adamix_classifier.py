@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dpadapt.learning.constraints import Named, Table
+from dpadapt.learning.constraints import Named, ParameterTable
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy.accounting.events import Relation
 
@@ -121,7 +121,7 @@ class AdaMixClassifier(UnitClassifier):
     Replacing any one private row by any other c
     """
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "solver": [Named(_SOLVERS)],
     }
 

@@ -21,8 +21,8 @@ from dpadapt.learning.constraints import (
     Instance,
     Null,
     OneOf,
+    ParameterTable,
     Positive,
-    Table,
     check_value,
 )
 from dpadapt.learning.linear import LinearClassifier
@@ -68,7 +68,7 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
     sample_size: float | None
     keep_trajectory: bool
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "relation": [OneOf(*get_args(Relation))],
         "steps": [Count(), Instance(Steps, "dpadapt.papers.mixing.steps.StepsAtNoise"), Null()],
         "sample_size": [Positive(), Null()],

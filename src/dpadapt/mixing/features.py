@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.checks import public_scaling
-from dpadapt.learning.softmax import Rows, gradient, loss
+from dpadapt.learning.softmax import RealArray, gradient, loss
 from dpadapt.privacy.statistics import Directions
 
 _DROWNING = 1000.0  # largest over median deviation of columns: they have units of their own
@@ -92,7 +92,7 @@ class UnitRows:
         """Map public rows, or rows to predict for."""
         return np.asarray(self(X, None)[0], dtype=np.float64)
 
-    def __call__(self, X: Any, y: FloatArray | None) -> tuple[Rows, FloatArray | None]:
+    def __call__(self, X: Any, y: FloatArray | None) -> tuple[RealArray, FloatArray | None]:
         """Map one block; total and row by row."""
         kind = self.dtype if self.basis is None else np.float64
         facts = (self.center, self.scale, self.bias, self.classes, kind)

@@ -26,18 +26,18 @@ from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Flag, Positive, Table
+from dpadapt.learning.constraints import Flag, ParameterTable, Positive
 from dpadapt.learning.descent import descend
 from dpadapt.learning.softmax import gradient
 
 from .features import PublicSample, class_energy, penalised
 from .solver import Run, Solver, StableSteps
 
-STEPS = 100  # at least; T costs no privacy, and more are taken where a step would be too long
+_STEPS = 100  # at least; T costs no privacy, and more are taken where a step would be too long
 CLIP = 0.5  # 0.3 biases at large epsilon, 1 costs noise at small ones
 _CAUTION = 16.0  # signal over noise at which a logit may carry noise of one nat; 8 to 32 are alike
 _PARTS = 5
-STEP = 4.0  # longest step on the mean gradient: two over 1/2, the most curvature of unit rows
+_STEP = 4.0  # longest step on the mean gradient: two over 1/2, the most curvature of unit rows
 MOST_STEPS = 1600
 
 
@@ -78,7 +78,7 @@ def plan_horizon(
     energy: float,
     classes: int,
     *,
-    steps: int = STEPS,
+    steps: int = _STEPS,
     clip: float = CLIP,
     most: float = 1.0,
 ) -> Horizon:
@@ -102,7 +102,7 @@ def plan_horizon(
     0.15625
     """
     kappa = min(most, sample_size * row_mu * math.sqrt(energy) / (_CAUTION * classes))
-    horizon = min(kappa * sample_size * row_mu / clip, steps * STEP)
+    horizon = min(kappa * sample_size * row_mu / clip, steps * _STEP)
     return Horizon(kappa, horizon / (steps * sample_size), steps, clip, sample_size, energy)
 
 
@@ -223,13 +223,13 @@ class KnownNoise(Solver):
     average: bool = False
     projection: Any = None
 
-    _constraints: ClassVar[Table] = {"clip": [Positive()], "average": [Flag()]}
+    _constraints: ClassVar[ParameterTable] = {"clip": [Positive()], "average": [Flag()]}
     words: ClassVar[str] = "descent on the private loss, as far as the known noise allows"
 
     @property
     def usual_steps(self) -> StableSteps:
         """So many that no step is too long."""
-        return StableSteps(STEPS, MOST_STEPS, STEP, self.clip)
+        return StableSteps(_STEPS, MOST_STEPS, _STEP, self.clip)
 
     def train(self, run: Run) -> tuple[FloatArray, dict[str, Any]]:
         """Plan the horizon, and run the loop."""

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt._types import FloatArray as Array
-from dpadapt.learning.softmax import Rows, lengths, numerators
+from dpadapt.learning.softmax import RealArray as Rows
+from dpadapt.learning.softmax import lengths, numerators
 from dpadapt.privacy import RowMap, RowMean
 
 PIECE = 128  # float32 rows that are multiplied at once

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Between, Count, Named, NonNegative, Null, Table
+from dpadapt.learning.constraints import Between, Count, Named, NonNegative, Null, ParameterTable
 from dpadapt.learning.strategy import Strategy, strategy_of
 from dpadapt.privacy import RowMap, Session
 from dpadapt.privacy.accounting.calibration import gaussian_mu
@@ -44,7 +44,7 @@ class Steps(Strategy):
     steps: int
     individual_filter: float | None = None
 
-    _constraints: ClassVar[Table] = {"steps": [Count()], "individual_filter": FILTER}
+    _constraints: ClassVar[ParameterTable] = {"steps": [Count()], "individual_filter": FILTER}
 
     def number(self, session: Session) -> int:
         """T."""
@@ -180,7 +180,7 @@ class Run:
 class Solver(Strategy):
     """An algorithm with its options."""
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "mixing": [NonNegative()],
         "projection": [
             Named({"features": "dpadapt.papers.mixing.projection.FeatureProjection"}),

@@ -107,7 +107,7 @@ PARTS = frozenset().union(
     _under("dpadapt.papers.hybrid.agent_tests", "BitTest PaperTest"),
     _under("dpadapt.hybrid.units", "FeatureUnits"),
     _under("dpadapt.hybrid.tilt.ratio", "Cap"),
-    _under("dpadapt.hybrid.tilt.trials", "Candidate"),
+    _under("dpadapt.hybrid.tilt.trials", "Trial"),
     _under("dpadapt.privacy.core.cleaning", "Cleaning"),
     _under("dpadapt.privacy.local.replies", "Estimate"),
     STATES,
@@ -158,6 +158,7 @@ MOVED = {
     "dpadapt.reweighting.known_noise_moments": "dpadapt.reweighting.moments",
     "dpadapt.reweighting.known_noise_solver": "dpadapt.reweighting.known_noise",
     "dpadapt.reweighting._units": "dpadapt.reweighting.problem",
+    "dpadapt.hybrid.tilt.trials.Candidate": "dpadapt.hybrid.tilt.trials.Trial",
 }
 """Where modules and classes that folders name have gone: a folder from before loads as ever."""
 

@@ -14,7 +14,7 @@ _WHERE = {
     "..papers.reweighting.classification_solvers": "GeneralGradient ProfiledLogistic",
     "..papers.reweighting.general_adaptation": "GeneralAdaptation",
     "..papers.reweighting.labelled_discrepancy": "difference_of_convex",
-    "..papers.reweighting.objective": "HuberLoss SquaredLoss",
+    "..papers.reweighting.objective": "HuberLoss SquaredLoss profile_weights",
     "..papers.reweighting.other_discrepancies": (
         "local_discrepancy one_sided_discrepancy unlabelled_discrepancy"
     ),
@@ -47,6 +47,7 @@ __all__ = [
     "local_discrepancy",
     "one_sided_discrepancy",
     "printed_bound",
+    "profile_weights",
     "profiled_objective",
     "theorem_2",
     "theorem_2_steps",

@@ -59,7 +59,7 @@ def uneven_columns(
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CellLaws:
     """Laws of the uneven columns over public cells.
 
     Parameters
@@ -75,7 +75,7 @@ class Cells:
 
     Examples
     --------
-    >>> coins = Cells.of(np.array([[0.0, 0.75, 0.25, 0.0]]), np.array([-1.0, 0.0, 1.0]),
+    >>> coins = CellLaws.of(np.array([[0.0, 0.75, 0.25, 0.0]]), np.array([-1.0, 0.0, 1.0]),
     ...                  np.zeros(1), np.ones(1), np.array([True]), noise=1e-9)
     >>> bool(coins.tilted(np.array([0.5])).shares[0, 2] > 0.25)
     True
@@ -97,7 +97,7 @@ class Cells:
         unit: FloatArray,
         uneven: BoolArray,
         noise: float,
-    ) -> Cells:
+    ) -> CellLaws:
         """Laws from noisy shares.
 
         Only cells that noise cannot have filled count. The rest of the rows, and be it the few that
@@ -119,13 +119,13 @@ class Cells:
         sd = np.sqrt(np.maximum(self.shares @ middles**2 - mean**2, 1e-12))
         return np.asarray((middles - mean[:, None]) / sd[:, None])
 
-    def tilted(self, move: FloatArray) -> Cells:
+    def tilted(self, move: FloatArray) -> CellLaws:
         """Shares times exp(move * standardised middle): for a normal law, a move of its mean."""
         logs = move[:, None] * self._standard
         return replace(self, shares=_tilt(self.shares, logs), seen=_tilt(self.seen, logs))
 
     @property
-    def without_hidden(self) -> Cells:
+    def without_hidden(self) -> CellLaws:
         """Laws of the rows that noise does not hide: only of these can a weight be told."""
         return replace(self, shares=self.seen)
 
@@ -144,7 +144,7 @@ class Cells:
         at = (cut - self.origin[column]) / self.unit[column]
         return int(np.abs(self.grid - at).argmin())
 
-    def logs(self, X: FloatArray, other: Cells) -> FloatArray:
+    def logs(self, X: FloatArray, other: CellLaws) -> FloatArray:
         """Log of another law's density over this one's, summed over the uneven columns."""
         total = np.zeros(len(X))
         for j in np.flatnonzero(self.uneven):

@@ -11,7 +11,7 @@ from scipy.special import gammaincinv
 
 from dpadapt._types import FloatArray, IntArray
 
-from .cells import Cells
+from .cells import CellLaws
 
 _WITHIN_ONE = 0.6826894921370859  # of the normal law, within one standard deviation
 _KEPT = np.arange(0.30, 0.96, 0.05)  # rho: shares of the target that a cap may leave whole
@@ -43,7 +43,7 @@ class Law:
     spread: FloatArray
     correlation: FloatArray
     shape: float = 2.0
-    cells: Cells | None = None
+    cells: CellLaws | None = None
 
     @cached_property
     def factor(self) -> FloatArray:

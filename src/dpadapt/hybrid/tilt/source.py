@@ -16,7 +16,7 @@ from dpadapt.privacy.mechanisms import Gaussian
 
 from ..queries import Agreements, Histograms, Proportions
 from ..signed_rows import SignedRows
-from .cells import Cells, uneven_columns
+from .cells import CellLaws, uneven_columns
 from .plan import with_share
 from .ratio import Law
 
@@ -49,7 +49,7 @@ class Marginals:
     spread: FloatArray
     error: float
     noise: float
-    cells: Cells | None = None
+    cells: CellLaws | None = None
 
     @property
     def law(self) -> Law:
@@ -118,7 +118,7 @@ def release_marginals(
     middle, half, normal = _nearest_normal(counts / n)
     noise = grants.histograms.scale / n
     uneven = uneven_columns(counts / n, normal, _GRID, half, noise)
-    cells = Cells.of(counts / n, _GRID, origin, unit, uneven, noise) if uneven.any() else None
+    cells = CellLaws.of(counts / n, _GRID, origin, unit, uneven, noise) if uneven.any() else None
     middle, half = origin + unit * middle, unit * half
 
     thresholds = np.array([middle - half, middle + half])

@@ -11,7 +11,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.learning.descent import descend, within
 
-from ._tasks import BaselineTask, fit_logistic, fit_ridge, residuals
+from ._tasks import BaselineTask, fit_logistic, fit_ridge, loss_derivatives
 from .queries import clipped_gradient
 
 Gradient = Callable[[FloatArray], FloatArray]
@@ -43,7 +43,7 @@ def smoothness(rows: FloatArray, classes: int) -> float:
 
 def median_norm(rows: FloatArray, labels: Any, coefficients: FloatArray, classes: int) -> float:
     """Median norm of a public row's gradient; never zero."""
-    errors = residuals(rows @ coefficients, labels, classes)
+    errors = loss_derivatives(rows @ coefficients, labels, classes)
     norms = np.linalg.norm(errors, axis=1) * np.linalg.norm(rows, axis=1)
     return max(float(np.median(norms)), 1e-3)
 
@@ -58,8 +58,8 @@ def tuned(
     on a made-up shift, the model fitted to public rows below the median of the first principal
     direction, the noisy steps and the validation on those above it. Settings that are given stay.
     """
-    settings = sorted({filled(given, row) for row in GRID})
-    default = filled(given, DEFAULT)
+    settings = sorted({filled_from_row(given, row) for row in GRID})
+    default = filled_from_row(given, DEFAULT)
     m = len(task.rows)
     if len(settings) == 1 or m < _FEW:
         return default
@@ -103,7 +103,9 @@ def tuned(
         return min(settings, key=lambda setting: np.nan_to_num(error(setting), nan=math.inf))
 
 
-def filled(given: tuple[Any, Any, Any], row: tuple[int, float, float]) -> tuple[Any, Any, Any]:
+def filled_from_row(
+    given: tuple[Any, Any, Any], row: tuple[int, float, float]
+) -> tuple[Any, Any, Any]:
     """What is given, and the rest from the row."""
     steps, step, clip = (new if old is None else old for old, new in zip(given, row, strict=True))
     return steps, step, clip

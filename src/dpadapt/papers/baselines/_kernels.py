@@ -61,7 +61,7 @@ class Nystrom:
         return kernel(rows, self.landmarks, self.gamma) @ self.map
 
 
-class Fourier:
+class FourierMap:
     """Random Fourier features (Rahimi, Recht 2007): sqrt(2/D) cos(x . w + phase)."""
 
     diagonal = 0.0  # nothing beside the features counts

@@ -16,7 +16,7 @@ from ._base import PlainFit
 from ._tasks import BaselineTask, fit_logistic, fit_ridge
 
 
-def plain(value: Any) -> Any:
+def not_private(value: Any) -> Any:
     """Return the value unless it is a private sample, which no such baseline may read."""
     if isinstance(value, Private):
         raise TypeError("target must be plain rows: this baseline is not private.")
@@ -42,7 +42,7 @@ class _Weighted(PlainFit):
         task: BaselineTask = self._task(X, y)
         weights = np.ones(len(task.X))
         if target is not None:
-            rows = check_array(plain(target), dtype=np.float64, input_name="target")
+            rows = check_array(not_private(target), dtype=np.float64, input_name="target")
             if rows.shape[1] != task.X.shape[1]:
                 raise ValueError(
                     f"target has {rows.shape[1]} columns, X has {task.X.shape[1]}; give both the "

@@ -168,7 +168,7 @@ def signed(codes: FloatArray, classes: int) -> FloatArray:
     return (places[:, None] == np.arange(classes)).astype(float)
 
 
-def residuals(scores: FloatArray, labels: FloatArray, classes: int) -> FloatArray:
+def loss_derivatives(scores: FloatArray, labels: FloatArray, classes: int) -> FloatArray:
     """Derivative of the loss in the scores: half a square, logistic, softmax; 0 for no class."""
     if not classes:
         return scores - labels[:, None]

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Flag, Table
+from dpadapt.learning.constraints import Flag, ParameterTable
 from dpadapt.privacy import Guarantee, Mechanism, Private, shrink_factors
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
@@ -61,7 +61,7 @@ class AdaSSPRegressor(PrivateRegressor):
     True
     """
 
-    _constraints: ClassVar[Table] = {"residual": [Flag()]}
+    _constraints: ClassVar[ParameterTable] = {"residual": [Flag()]}
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class AdaSSPClassifier(PrivateClassifier):
     True
     """
 
-    _constraints: ClassVar[Table] = {"residual": [Flag()]}
+    _constraints: ClassVar[ParameterTable] = {"residual": [Flag()]}
 
     def __init__(
         self,

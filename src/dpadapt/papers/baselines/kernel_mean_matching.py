@@ -27,7 +27,7 @@ from sklearn.utils import check_array
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
 
-from ._kernels import Fourier, Nystrom, kernel_means, kernel_squares
+from ._kernels import FourierMap, Nystrom, kernel_means, kernel_squares
 from ._nonprivate import WeightedClassifier, WeightedRegressor
 
 _CHECK = 20  # steps between two looks at the certificate
@@ -125,7 +125,7 @@ def kernel_mean_matching(
     validate.count("max_iter", max_iter)
     gamma = _precision(rows, width)
     box = _Box(m, validate.positive("bound", bound), slack)
-    make = Fourier if features is not None else Nystrom
+    make = FourierMap if features is not None else Nystrom
     size = validate.count("landmarks", landmarks) if features is None else features
     phi = make(rows, wanted, gamma, validate.count("features", size))
     problem = _Problem(phi(rows), phi(wanted).mean(axis=0), phi.diagonal)

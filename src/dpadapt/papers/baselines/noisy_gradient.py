@@ -13,17 +13,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Count, Null, OneOf, Positive, Table
+from dpadapt.learning.constraints import Count, Null, OneOf, ParameterTable, Positive
 from dpadapt.privacy import Guarantee, Mechanism, Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian
 
 from ._base import PrivateClassifier, PrivateRegressor
-from ._descent import DEFAULT, filled, median_norm, noisy_descent, smoothness, tuned
+from ._descent import DEFAULT, filled_from_row, median_norm, noisy_descent, smoothness, tuned
 from ._tasks import BaselineTask
 from .queries import ClippedGradient
 
-_TABLE: Table = {
+_TABLE: ParameterTable = {
     "start": [OneOf("zero", "public")],
     "steps": [Count(), Null()],
     "step_size": [Positive(), Null()],
@@ -67,7 +67,7 @@ class NoisyGradientRegressor(PrivateRegressor):
     True
     """
 
-    _constraints: ClassVar[Table] = _TABLE
+    _constraints: ClassVar[ParameterTable] = _TABLE
 
     def __init__(
         self,
@@ -138,7 +138,7 @@ class NoisyGradientClassifier(PrivateClassifier):
     True
     """
 
-    _constraints: ClassVar[Table] = _TABLE
+    _constraints: ClassVar[ParameterTable] = _TABLE
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ def _noisy_descent(
         steps, step_size, clip = tuned(task, model.start, private.n_rows, mu, given)
         clip *= median_norm(task.rows, task.targets, first, task.classes)
     else:
-        steps, step_size, clip = filled(given, DEFAULT)
+        steps, step_size, clip = filled_from_row(given, DEFAULT)
         clip *= median_norm(task.rows, task.left(first), task.zero(), task.classes)
     rows, size = task.prepared(), 1.0
     with private.open(**options) as session:

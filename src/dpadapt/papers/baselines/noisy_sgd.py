@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Count, Null, OneOf, Positive, Table
+from dpadapt.learning.constraints import Count, Null, OneOf, ParameterTable, Positive
 from dpadapt.privacy import Guarantee, Private
 from dpadapt.privacy.mechanisms import Gaussian
 
@@ -66,7 +66,7 @@ class NoisySGDRegressor(PrivateRegressor):
     True
     """
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "calibration": [OneOf("tight", "paper")],
         "steps": [Count(), Null()],
         "norm_bound": [Positive(), Null()],

@@ -12,7 +12,7 @@ from dpadapt._types import FloatArray
 from dpadapt.learning.linear import LinearClassifier, LinearRegressor
 
 from ._base import PlainFit
-from ._nonprivate import plain
+from ._nonprivate import not_private
 from ._tasks import fit_logistic, fit_ridge
 
 
@@ -47,7 +47,7 @@ class NonPrivateRegressor(PlainFit, LinearRegressor):
         task = self._task(X, y)
         rows, labels, weights = task.rows, task.targets, None
         if target is not None:
-            more, their = check_X_y(*plain(target), dtype=np.float64, y_numeric=True)
+            more, their = check_X_y(*not_private(target), dtype=np.float64, y_numeric=True)
             middle, unit = task.label_scaling
             given = task.in_units(more), (their - middle) / unit
             rows, labels, weights = _join((rows, labels), given, self.pooled)
@@ -90,7 +90,7 @@ class NonPrivateClassifier(PlainFit, LinearClassifier):
         task = self._task(X, y)
         rows, labels, weights = task.rows, task.labels, None
         if target is not None:
-            more, their = check_X_y(*plain(target), dtype=np.float64)
+            more, their = check_X_y(*not_private(target), dtype=np.float64)
             known = np.isin(their, task.names)
             given = task.in_units(more[known]), np.searchsorted(task.names, their[known])
             rows, labels, weights = _join((rows, labels), given, self.pooled)

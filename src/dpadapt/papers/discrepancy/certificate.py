@@ -63,7 +63,7 @@ from dpadapt.discrepancy.minimisation import discrepancy
 from dpadapt.discrepancy.moments import NoisyMoment
 from dpadapt.discrepancy.source import Adaptation, Source
 from dpadapt.learning.certificate import NoisyNumber, SummedBound, cut_rows
-from dpadapt.learning.constraints import NonNegative, Table, Vector
+from dpadapt.learning.constraints import NonNegative, ParameterTable, Vector
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian
@@ -113,7 +113,7 @@ class PrivateLabels(Strategy):
 
     label_range: tuple[float, float]
     label_difference: float
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "label_range": [Vector(2)],
         "label_difference": [NonNegative()],
     }

@@ -33,7 +33,7 @@ from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Exponential, LaplaceMin
 from dpadapt.privacy.statistics import SecondMoment
 
-from .queries import Bounds, Scores, Smoothing, bounds_of, hidden_scores
+from .queries import RowBounds, Scores, Smoothing, bounds_of, hidden_scores
 
 _REFRESH = 500  # steps after which the maintained moment is computed anew
 
@@ -111,7 +111,7 @@ class NoisyFrankWolfe:
         calibration : {"tight", "paper"}, default="tight"
         """
         validate.choice("calibration", calibration, ("tight", "paper"))
-        bounds = Bounds.of(query, self.X, whole_sample(session))
+        bounds = RowBounds.of(query, self.X, whole_sample(session))
         label, reach = "Frank-Wolfe vertex", self.smoothing.range_sensitivity(bounds)
         if calibration == "tight":
             return Exponential(label, reach, count=self.steps)
@@ -161,7 +161,7 @@ def whole_sample(session: Session) -> int:
 
 
 def printed_vertex_noise(
-    smoothing: Smoothing, bounds: Bounds, session: Session, steps: int
+    smoothing: Smoothing, bounds: RowBounds, session: Session, steps: int
 ) -> float:
     """Line 6 of Algorithm 2: twice the printed sensitivity times sqrt(2 K log(1/delta)) / epsilon.
 

@@ -26,7 +26,7 @@ from scipy.optimize import linprog
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
 
-Sample = tuple[npt.ArrayLike, npt.ArrayLike]
+_Sample = tuple[npt.ArrayLike, npt.ArrayLike]
 
 _ROUNDS = 200
 _LOOKS = 30  # rounds that public rows get to refute a statement
@@ -57,7 +57,7 @@ class LabelDifference(NamedTuple):
 
 
 def label_difference(
-    public: Sample, private: Sample, norm_bound: float, *, tolerance: float = 1e-6
+    public: _Sample, private: _Sample, norm_bound: float, *, tolerance: float = 1e-6
 ) -> LabelDifference:
     r"""The :math:`\eta_H` of two labelled samples.
 
@@ -180,7 +180,7 @@ class _Program:
         return np.asarray(found.x[: self.d]), float(found.fun)
 
 
-def _checked(name: str, sample: Sample) -> tuple[FloatArray, FloatArray]:
+def _checked(name: str, sample: _Sample) -> tuple[FloatArray, FloatArray]:
     X, y = (np.asarray(part, dtype=np.float64) for part in sample)
     if X.ndim != 2 or not X.size or y.shape != X.shape[:1] or not np.isfinite(X).all():
         raise ValueError(f"{name} must be rows of finite numbers, and a label for each.")

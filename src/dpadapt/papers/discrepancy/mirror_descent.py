@@ -36,7 +36,7 @@ from dpadapt.privacy.statistics import SecondMoment
 
 from .frank_wolfe import printed_vertex_noise, whole_sample
 from .queries import (
-    Bounds,
+    RowBounds,
     Smoothing,
     bounds_of,
     gradient_spread,
@@ -129,7 +129,7 @@ class NoisyMirrorDescent:
             which is for ``noise_on="gradient"`` only.
         """
         validate.choice("calibration", calibration, ("tight", "paper"))
-        bounds = Bounds.of(query, self.X, whole_sample(session))
+        bounds = RowBounds.of(query, self.X, whole_sample(session))
         moved, (m, d) = self.smoothing.matrix_sensitivity(bounds), self.X.shape
         if self.noise_on == "matrix":
             if calibration == "paper":

@@ -23,7 +23,7 @@ from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import DiscreteGaussianEvent
 from dpadapt.privacy.statistics import SecondMoment
 
-from .queries import Bounds, Smoothing, gradient_spread
+from .queries import RowBounds, Smoothing, gradient_spread
 from .smoothing import Softmax
 
 _MOST_STEPS = 10_000
@@ -90,9 +90,9 @@ class PublicFacts:
         validate.choice("calibration", self.calibration, ("tight", "paper"))
 
     @cached_property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> RowBounds:
         """Bounds on private and public rows."""
-        return Bounds.of(self.query, self.X, self.n_rows)
+        return RowBounds.of(self.query, self.X, self.n_rows)
 
     def vertex_noise(self, smoothing: Smoothing) -> float:
         """Scale of the noise on scores in Algorithm 2 with one step; grows with sqrt(K)."""
@@ -241,7 +241,7 @@ class SingleStageConstants(NamedTuple):
 
     @classmethod
     def of(
-        cls, smoothing: Smoothing, bounds: Bounds, radius: float, largest_label: float
+        cls, smoothing: Smoothing, bounds: RowBounds, radius: float, largest_label: float
     ) -> SingleStageConstants:
         r"""Constants for coefficients of norm :math:`\Lambda` and labels of size Y.
 
@@ -249,7 +249,7 @@ class SingleStageConstants(NamedTuple):
 
         Examples
         --------
-        >>> SingleStageConstants.of(Softmax(1.0), Bounds(1.0, 1.0, 100), 1.0, 1.0)
+        >>> SingleStageConstants.of(Softmax(1.0), RowBounds(1.0, 1.0, 100), 1.0, 1.0)
         SingleStageConstants(slope=24.0, curvature=56.0)
         """
         strength, reach = 4 * radius**2, bounds.public

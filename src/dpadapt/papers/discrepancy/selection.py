@@ -18,7 +18,7 @@ from dpadapt.privacy import Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Exponential
 from dpadapt.privacy.statistics import SecondMoment
 
-from .queries import Bounds, bounds_of, choice_range, hidden_discrepancies
+from .queries import RowBounds, bounds_of, choice_range, hidden_discrepancies
 
 
 def weights_choice(session: Session, query: SecondMoment, X: npt.ArrayLike) -> Exponential:
@@ -52,7 +52,7 @@ def weights_choice(session: Session, query: SecondMoment, X: npt.ArrayLike) -> E
     n_holdout = session.size("holdout")
     if n_holdout < 1:
         raise ValueError("session must be split first, with at least one row in the hold-out part.")
-    bounds = Bounds.of(query, public_rows(X), n_holdout)
+    bounds = RowBounds.of(query, public_rows(X), n_holdout)
     return Exponential("choice of weights", choice_range(bounds), part="holdout")
 
 

@@ -38,8 +38,8 @@ from dpadapt.privacy.statistics import SecondMoment
 
 from .frank_wolfe import whole_sample
 from .queries import (
-    Bounds,
     Objective,
+    RowBounds,
     Scores,
     Smoothing,
     gap_range,
@@ -122,11 +122,11 @@ class AdaptationObjective:
 
     def range_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
         """4 Lambda^2 times that of the smoothing."""
-        return self.strength * self.smoothing.range_sensitivity(Bounds.of(query, self.X, n_rows))
+        return self.strength * self.smoothing.range_sensitivity(RowBounds.of(query, self.X, n_rows))
 
     def entry_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
         """4 Lambda^2 times that of the smoothing, for polyhedra with vertices of different mass."""
-        return self.strength * self.smoothing.sensitivity(Bounds.of(query, self.X, n_rows))
+        return self.strength * self.smoothing.sensitivity(RowBounds.of(query, self.X, n_rows))
 
     def coefficient_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
         """Zero."""
@@ -134,7 +134,9 @@ class AdaptationObjective:
 
     def printed_sensitivity(self, query: SecondMoment, n_rows: int) -> float:
         """8 Lambda^2 mu r^2 r_hat^2 / n for the softmax."""
-        return self.strength * self.smoothing.printed_sensitivity(Bounds.of(query, self.X, n_rows))
+        return self.strength * self.smoothing.printed_sensitivity(
+            RowBounds.of(query, self.X, n_rows)
+        )
 
 
 @dataclass(frozen=True, eq=False)

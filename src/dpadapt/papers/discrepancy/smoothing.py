@@ -20,7 +20,7 @@ from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
 from dpadapt.discrepancy.variable_projection import SmoothNorm, assembled
 
-from .queries import Bounds
+from .queries import RowBounds
 
 
 @dataclass(frozen=True)
@@ -76,27 +76,27 @@ class Softmax(SmoothNorm):
         """Mu r_hat^4."""
         return self.mu * reach**4
 
-    def slope(self, bounds: Bounds) -> float:
+    def slope(self, bounds: RowBounds) -> float:
         """r_hat^2, because the trace norm of H is at most 1."""
         return bounds.public**2
 
-    def sensitivity(self, bounds: Bounds) -> float:
+    def sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 r_hat^2 / n; see the proof above."""
         return self.matrix_sensitivity(bounds) * bounds.public**2
 
-    def range_sensitivity(self, bounds: Bounds) -> float:
+    def range_sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 r_hat^2 / n, the same; see the proof above."""
         return self.matrix_sensitivity(bounds) * bounds.public**2
 
-    def matrix_sensitivity(self, bounds: Bounds) -> float:
+    def matrix_sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 / n, in the Frobenius and in the trace norm."""
         return self.mu * bounds.move
 
-    def value_sensitivity(self, bounds: Bounds) -> float:
+    def value_sensitivity(self, bounds: RowBounds) -> float:
         """r^2 / n."""
         return bounds.move
 
-    def printed_sensitivity(self, bounds: Bounds) -> float:
+    def printed_sensitivity(self, bounds: RowBounds) -> float:
         """2 mu r^2 r_hat^2 / n (Corollary 1)."""
         return 2 * self.mu * bounds.private**2 * bounds.public**2 / bounds.n_rows
 
@@ -143,15 +143,15 @@ class OneSidedSoftmax(Softmax):
         """Interval that holds the largest eigenvalue."""
         return value - math.log(d) / self.mu, value
 
-    def sensitivity(self, bounds: Bounds) -> float:
+    def sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 r_hat^2 / 2n; see the proof above."""
         return self.mu * bounds.move * bounds.public**2 / 2
 
-    def range_sensitivity(self, bounds: Bounds) -> float:
+    def range_sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 r_hat^2 / n."""
         return self.mu * bounds.move * bounds.public**2
 
-    def matrix_sensitivity(self, bounds: Bounds) -> float:
+    def matrix_sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 / (sqrt(2) n), in the Frobenius norm."""
         return self.mu * bounds.move / math.sqrt(2)
 
@@ -233,27 +233,27 @@ class PNorm:
         """2(2p-1) r_hat^4."""
         return self._modulus * reach**4
 
-    def slope(self, bounds: Bounds) -> float:
+    def slope(self, bounds: RowBounds) -> float:
         """2 b r_hat^2; see the proof above."""
         return 2 * self._largest(bounds) * bounds.public**2
 
-    def sensitivity(self, bounds: Bounds) -> float:
+    def sensitivity(self, bounds: RowBounds) -> float:
         """2(2p-1) 2^(1/2p) r^2 r_hat^2 / n."""
         return self.matrix_sensitivity(bounds) * bounds.public**2
 
-    def range_sensitivity(self, bounds: Bounds) -> float:
+    def range_sensitivity(self, bounds: RowBounds) -> float:
         """2(2p-1) 2^(1/p) r^2 r_hat^2 / n."""
         return self._modulus * 2 ** (1 / self.p) * bounds.move * bounds.public**2
 
-    def matrix_sensitivity(self, bounds: Bounds) -> float:
+    def matrix_sensitivity(self, bounds: RowBounds) -> float:
         """2(2p-1) 2^(1/2p) r^2 / n, in the Frobenius norm."""
         return self._modulus * 2 ** (1 / (2 * self.p)) * bounds.move
 
-    def value_sensitivity(self, bounds: Bounds) -> float:
+    def value_sensitivity(self, bounds: RowBounds) -> float:
         """2 b 2^(1/2p) r^2 / n; see the proof above."""
         return 2 * self._largest(bounds) * 2 ** (1 / (2 * self.p)) * bounds.move
 
-    def printed_sensitivity(self, bounds: Bounds) -> float:
+    def printed_sensitivity(self, bounds: RowBounds) -> float:
         """2(2p-1) r^2 r_hat^2 / n (Appendix C.3)."""
         return self._modulus * bounds.private**2 * bounds.public**2 / bounds.n_rows
 
@@ -261,7 +261,7 @@ class PNorm:
     def _modulus(self) -> float:
         return 2.0 * (2 * self.p - 1)
 
-    def _largest(self, bounds: Bounds) -> float:
+    def _largest(self, bounds: RowBounds) -> float:
         """b, bound on the Schatten 2p-norm of M."""
         large, small = sorted((bounds.private**2, bounds.public**2), reverse=True)
         return large * float((1 + (small / large) ** (2 * self.p)) ** (1 / (2 * self.p)))

@@ -22,7 +22,7 @@ import numpy as np
 from dpadapt import _validate as validate
 
 from .parameters import SingleStageConstants
-from .queries import Bounds
+from .queries import RowBounds
 from .smoothing import Softmax
 
 _MOST_STEPS = 10**7
@@ -143,7 +143,7 @@ def theorem_4(setting: Setting, mu: float, *, printed: bool = True) -> Promise:
     True
     """
     validate.positive("mu", mu)
-    bounds = Bounds(setting.private_radius, setting.public_radius, setting.n)
+    bounds = RowBounds(setting.private_radius, setting.public_radius, setting.n)
     slope, curvature = SingleStageConstants.of(
         Softmax(mu), bounds, setting.norm_bound, setting.largest_label
     )

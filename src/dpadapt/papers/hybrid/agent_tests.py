@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from dpadapt.hybrid.questions import Loss, Mistake
 from dpadapt.hybrid.rules import Rule
-from dpadapt.learning.constraints import Count, Flag, Fraction, Null, Positive, Table
+from dpadapt.learning.constraints import Count, Flag, Fraction, Null, ParameterTable, Positive
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy.local import Estimate, Poll, estimate
 
@@ -25,7 +25,7 @@ class AgentTest(Strategy, ABC):
     loss_bound: float | None = None
     halt_at: float | None = None
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "batch": [Count(), Null()],
         "agnostic": [Flag()],
         "loss_bound": [Positive(), Null()],

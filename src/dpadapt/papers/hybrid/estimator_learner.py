@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from sklearn.base import clone
 
 from dpadapt.hybrid.rules import FunctionRule, LinearRule, raw_features
-from dpadapt.learning.constraints import Count, Fraction, Table
+from dpadapt.learning.constraints import Count, Fraction, ParameterTable
 from dpadapt.privacy import Private
 
 from .doors.draws import LearnOnDraws
@@ -60,7 +60,7 @@ class EstimatorLearner(Learner):
     public: tuple[Any, Any] | None = None
 
     joint: ClassVar[bool] = True
-    _constraints: ClassVar[Table] = {"draws": [Count()], "delta": [Fraction()]}
+    _constraints: ClassVar[ParameterTable] = {"draws": [Count()], "delta": [Fraction()]}
 
     def _check(self) -> None:
         known = self.estimator.get_params(deep=False)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.learning.constraints import Count, Positive, Table
+from dpadapt.learning.constraints import Count, ParameterTable, Positive
 from dpadapt.learning.descent import descend, within
 from dpadapt.privacy.mechanisms import Gaussian
 
@@ -56,7 +56,7 @@ class GradientLearner(Learner):
     radius: float = 8.0
 
     joint: ClassVar[bool] = True
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "steps": [Count()],
         "step_size": [Positive()],
         "radius": [Positive()],

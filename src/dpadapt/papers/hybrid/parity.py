@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from dpadapt import _validate as validate
 from dpadapt.hybrid.parity_rule import ParityRule
-from dpadapt.learning.constraints import Fraction, Table
+from dpadapt.learning.constraints import Fraction, ParameterTable
 from dpadapt.privacy import Mechanism, Rows
 
 from .doors.parity import Parity, thinning
@@ -113,7 +113,7 @@ class ParityLearner(Learner):
 
     beta: float = 0.05
 
-    _constraints: ClassVar[Table] = {"beta": [Fraction()]}
+    _constraints: ClassVar[ParameterTable] = {"beta": [Fraction()]}
 
     @property
     def batches(self) -> int:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dpadapt.learning.constraints import Between, Count, OneOf, Positive, Table
+from dpadapt.learning.constraints import Between, Count, OneOf, ParameterTable, Positive
 from dpadapt.learning.strategy import Strategy
 
 from .doors.weights import density_schedule
@@ -49,7 +49,7 @@ class Schedule(Strategy, ABC):
     rate: float = 1.0
     rounds: int = 5
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "kappa": [Between(0, 1, left=False), OneOf("doubling")],
         "rate": [Positive()],
         "rounds": [Count()],

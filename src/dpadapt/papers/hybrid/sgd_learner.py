@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.learning.constraints import Count, NonNegative, Null, OneOf, Positive, Table
+from dpadapt.learning.constraints import Count, NonNegative, Null, OneOf, ParameterTable, Positive
 
 from .doors.descent import Descent, DrawnDescent
 from .learners import Learner, LearningTask, WeightedRows
@@ -71,7 +71,7 @@ class SGDLearner(Learner):
     penalty: float = 0.0
     lasso: float = 0.0
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "steps": [Count()],
         "radius": [Positive()],
         "loss": [OneOf("logistic", "hinge")],

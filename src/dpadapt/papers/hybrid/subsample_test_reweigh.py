@@ -15,7 +15,7 @@ from dpadapt.hybrid._classifier import HybridProblem, RuleClassifier
 from dpadapt.hybrid.certificate import AgentsCertificate
 from dpadapt.hybrid.rules import Rule, class_numbers, feature_count
 from dpadapt.hybrid.units import FeatureUnits
-from dpadapt.learning.constraints import Instance, Named, Positive, Table
+from dpadapt.learning.constraints import Instance, Named, ParameterTable, Positive
 from dpadapt.privacy import Session
 from dpadapt.privacy.local import Estimate, NotEnoughAgents
 
@@ -129,7 +129,7 @@ class SubsampleTestReweigh(RuleClassifier):
     (True, 1.0)
     """
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "learner": [Named({"gradient": GradientLearner, "sgd": SGDLearner}), Instance(Learner)],
         "schedule": [Named({"tight": TightSchedule, "paper": PaperSchedule})],
         "test": [Named({"bits": BitTest, "paper": PaperTest})],

@@ -49,7 +49,7 @@ from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
 
 from .advanced_composition import composed_epsilon
-from .doors.machines import PINPConstants, Setting
+from .doors.machines import MachineFacts, PINPConstants
 from .rounds import Rounds
 
 _MOST_POINTS = 1 << 40  # of a pool
@@ -78,7 +78,7 @@ def answer_error(facts: KernelFacts, questions: int, *, calibration: str = "tigh
         logs = math.sqrt(facts.lipschitz * math.log(questions / facts.beta))
         top = facts.ball * facts.radius**2 * logs * math.log(1 / facts.delta) ** 2
         return top / math.sqrt(facts.rows * facts.epsilon * facts.penalty)
-    setting = Setting(
+    setting = MachineFacts(
         facts.prediction,
         facts.radius,
         facts.ball,

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Flag, Named, NonNegative, Null, Positive, Table
+from dpadapt.learning.constraints import Flag, Named, NonNegative, Null, ParameterTable, Positive
 from dpadapt.learning.descent import descend
 from dpadapt.learning.softmax import gradient
 from dpadapt.learning.strategy import strategy_of
@@ -35,7 +35,7 @@ from dpadapt.mixing.features import PublicSample
 from dpadapt.mixing.solver import Run
 
 from .clipping import AdaptiveClip, FixedClip, held_out
-from .filtered_gradients import within
+from .filtered_gradients import within_span
 from .projection import FeatureProjection, GradientProjection, GradientSpan
 from .public_phase import few_shot
 from .steps import PaperSolver
@@ -77,7 +77,7 @@ class AdaMix(PaperSolver):
     average: bool = False
     projection: Any = None
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "clipping": [Named({"adaptive": AdaptiveClip, "fixed": FixedClip})],
         "learning_rate": [Positive()],
         "penalty": [NonNegative()],
@@ -122,7 +122,7 @@ class AdaMix(PaperSolver):
                 G = run.gradients(W, clip)
             else:
                 U = GradientSpan.of(public.rows, public.codes, W, span.rank, inner=inner)
-                G = within(run.gradients, W, clip, U, clip_first=span.clip_first)
+                G = within_span(run.gradients, W, clip, U, clip_first=span.clip_first)
             if self.mixing:
                 G = G + self.mixing * gradient(public.rows, public.codes, W)
             iterates.add(W, clip)

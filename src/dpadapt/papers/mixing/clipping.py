@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Between, Positive, Table
-from dpadapt.learning.softmax import Codes, Rows, gradient_norms, residuals
+from dpadapt.learning.constraints import Between, ParameterTable, Positive
+from dpadapt.learning.softmax import Codes, RealArray, gradient_norms, residuals
 from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing.features import PublicSample
 
@@ -35,7 +35,7 @@ class FixedClip(Strategy):
 
     clip: float = _UNKNOWN
 
-    _constraints: ClassVar[Table] = {"clip": [Positive()]}
+    _constraints: ClassVar[ParameterTable] = {"clip": [Positive()]}
 
     def at(self, W: FloatArray, unseen: PublicSample) -> float:
         """The clip, wherever the weights are."""
@@ -60,7 +60,7 @@ class AdaptiveClip(Strategy):
 
     percentile: float = 90.0
 
-    _constraints: ClassVar[Table] = {"percentile": [Between(0, 100, left=False)]}
+    _constraints: ClassVar[ParameterTable] = {"percentile": [Between(0, 100, left=False)]}
 
     def at(self, W: FloatArray, unseen: PublicSample) -> float:
         """The percentile at W; 1 without public rows."""
@@ -69,7 +69,9 @@ class AdaptiveClip(Strategy):
         return adaptive_clip(unseen.rows, unseen.codes, W, self.percentile, floor=LEAST_CLIP)
 
 
-def adaptive_clip(X: Rows, codes: Codes, W: FloatArray, percentile: float, floor: float) -> float:
+def adaptive_clip(
+    X: RealArray, codes: Codes, W: FloatArray, percentile: float, floor: float
+) -> float:
     r"""Percentile of the gradient norms of public rows at W, at least ``floor``: tau_t.
 
     A function of public rows and released weights: it costs no privacy. Erratum: rows that W was

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Positive, Table
+from dpadapt.learning.constraints import ParameterTable, Positive
 from dpadapt.learning.strategy import Strategy
 
 
@@ -51,7 +51,7 @@ class Ball(ConstraintSet):
 
     radius: float
 
-    _constraints: ClassVar[Table] = {"radius": [Positive()]}
+    _constraints: ClassVar[ParameterTable] = {"radius": [Positive()]}
 
     def project(self, weights: FloatArray, start: FloatArray) -> FloatArray:
         """Shorten the way from the start."""
@@ -76,7 +76,7 @@ class Box(ConstraintSet):
 
     bound: float
 
-    _constraints: ClassVar[Table] = {"bound": [Positive()]}
+    _constraints: ClassVar[ParameterTable] = {"bound": [Positive()]}
 
     def project(self, weights: FloatArray, start: FloatArray) -> FloatArray:
         """Cut every number."""

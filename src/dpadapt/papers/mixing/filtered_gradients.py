@@ -42,7 +42,7 @@ class FilteredGradients(NoisyGradients):
         return np.asarray(self._sums.release(query))
 
 
-def within(
+def within_span(
     gradients: NoisyGradients, W: FloatArray, clip: float, span: GradientSpan, *, clip_first: bool
 ) -> FloatArray:
     """Sum at W, projected on the span of public gradients; noise in that span alone.
@@ -56,7 +56,7 @@ def within(
     >>> with Private([[1.0], [-1.0]] * 500, [0, 1] * 500).open(epsilon=1.0, delta=1e-5) as session:
     ...     asked = gradient_mechanisms(session, rows, (1, 2), 6, sample_size=9)
     ...     gradients = NoisyGradients(session, rows, session.plan(**asked).steps)
-    ...     within(gradients, W, 0.5, span, clip_first=False).shape
+    ...     within_span(gradients, W, 0.5, span, clip_first=False).shape
     (1, 2)
     """
     query = ProjectedGradients(W, clip, gradients.cleaning, span, clip_first, NAME)

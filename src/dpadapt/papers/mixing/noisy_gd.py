@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Flag, Instance, NonNegative, Null, Positive, Table
+from dpadapt.learning.constraints import Flag, Instance, NonNegative, Null, ParameterTable, Positive
 from dpadapt.learning.descent import descend
 from dpadapt.mixing.solver import Run
 
@@ -56,7 +56,7 @@ class NoisyGD(PaperSolver):
     average: bool = False
     within: ConstraintSet | None = None
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "learning_rate": [Positive()],
         "clip": [Positive()],
         "penalty": [NonNegative()],

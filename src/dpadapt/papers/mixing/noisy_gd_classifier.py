@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from dpadapt.learning.constraints import Named, Table
+from dpadapt.learning.constraints import Named, ParameterTable
 from dpadapt.mixing.classifier import UnitClassifier
 from dpadapt.mixing.solver import Steps
 from dpadapt.privacy.accounting.events import Relation
@@ -89,7 +89,7 @@ class NoisyGDClassifier(UnitClassifier):
     array(['yes', 'no'], dtype='<U3')
     """
 
-    _constraints: ClassVar[Table] = {"solver": [Named({"noisy-gd": NoisyGD})]}
+    _constraints: ClassVar[ParameterTable] = {"solver": [Named({"noisy-gd": NoisyGD})]}
 
     def __init__(
         self,

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Count, Flag, Null, Table
-from dpadapt.learning.softmax import Codes, Rows, lengths, residuals
+from dpadapt.learning.constraints import Count, Flag, Null, ParameterTable
+from dpadapt.learning.softmax import Codes, RealArray, lengths, residuals
 from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing.features import UnitRows
 from dpadapt.privacy import RowMap
@@ -64,7 +64,7 @@ class GradientSpan:
     @classmethod
     def of(
         cls,
-        X: Rows,
+        X: RealArray,
         codes: Codes,
         W: FloatArray,
         rank: int | None = None,
@@ -160,7 +160,7 @@ class WithProducts:
         """Of the cleaning."""
         return self.cleaning.radius
 
-    def __call__(self, X: Any, y: FloatArray | None) -> tuple[Rows, FloatArray | None]:
+    def __call__(self, X: Any, y: FloatArray | None) -> tuple[RealArray, FloatArray | None]:
         """Clean one block, and multiply it."""
         rows, labels = self.cleaning(X, y)
         with np.errstate(all="ignore"):
@@ -190,7 +190,7 @@ class FeatureSpan:
     basis: FloatArray
 
     @classmethod
-    def of(cls, X: Rows, rank: int | None = None) -> FeatureSpan:
+    def of(cls, X: RealArray, rank: int | None = None) -> FeatureSpan:
         """Span of the public rows; of its ``rank`` largest directions, if there are more."""
         _, sizes, axes = np.linalg.svd(X.astype(np.float64), full_matrices=False)
         directions = sizes > 1e-9 * sizes.max(initial=0.0)
@@ -231,7 +231,7 @@ class GradientProjection(_Projection):
     rank: int | None = None
     clip_first: bool = False
 
-    _constraints: ClassVar[Table] = {"rank": [Count(), Null()], "clip_first": [Flag()]}
+    _constraints: ClassVar[ParameterTable] = {"rank": [Count(), Null()], "clip_first": [Flag()]}
 
     def cleaning(self, units: UnitRows, public: FloatArray) -> RowMap:
         """Public map of private rows: with their products beside them, where it is cheaper."""
@@ -255,7 +255,7 @@ class FeatureProjection(_Projection):
 
     rank: int | None = None
 
-    _constraints: ClassVar[Table] = {"rank": [Count(), Null()]}
+    _constraints: ClassVar[ParameterTable] = {"rank": [Count(), Null()]}
 
     def units(self, units: UnitRows, X: FloatArray) -> UnitRows:
         """Public map of rows, with the projection on those of X."""

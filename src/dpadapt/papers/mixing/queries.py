@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.softmax import Rows, lengths, numerators
+from dpadapt.learning.softmax import RealArray, lengths, numerators
 from dpadapt.mixing.queries import PIECE, ClippedGradients, GradientSum, chunks, known_codes
 from dpadapt.privacy import RowMap
 
@@ -27,7 +27,7 @@ _TOGETHER = 8192  # rows whose clipped sum is projected at once
 class _Priced(GradientSum, FilteredMean):
     """Sums of gradients from which rows can be left out."""
 
-    def kept(self, X: Rows, y: Rows | None, keep: npt.NDArray[np.bool_]) -> FloatArray:
+    def kept(self, X: RealArray, y: RealArray | None, keep: npt.NDArray[np.bool_]) -> FloatArray:
         """Sum of the contributions of some of the rows; the others stay in their places, as 0."""
         return self.block(X, np.where(keep, known_codes(y), -1))
 
@@ -44,7 +44,7 @@ class PricedGradients(ClippedGradients, _Priced):
     array([0.707107, 0.353553])
     """
 
-    def norms(self, X: Rows, y: Rows | None) -> FloatArray:
+    def norms(self, X: RealArray, y: RealArray | None) -> FloatArray:
         """Bounds on the norms of the rows' contributions, each at most the magnitude."""
         bounds, codes = np.empty(len(X)), known_codes(y)
         underflow = 1e-16 if X.dtype == np.float32 else 1e-150
@@ -115,7 +115,7 @@ class ProjectedGradients(_Priced):
         """The number of coordinates."""
         return (self.span.rank,)
 
-    def block(self, X: Rows, y: Rows | None) -> FloatArray:
+    def block(self, X: RealArray, y: RealArray | None) -> FloatArray:
         """Sum of the contributions, in float64."""
         total = np.zeros(self.span.rank)
         if self.clip_first:
@@ -130,7 +130,7 @@ class ProjectedGradients(_Priced):
                 total += scales[start : start + step] @ M[start : start + step]
         return total
 
-    def norms(self, X: Rows, y: Rows | None) -> FloatArray:
+    def norms(self, X: RealArray, y: RealArray | None) -> FloatArray:
         """Bounds on the norms of the rows' contributions, each at most the magnitude."""
         if self.clip_first:
             return self._clipped.norms(X[:, : len(self.weights)], y)
@@ -138,7 +138,7 @@ class ProjectedGradients(_Priced):
         bounds = np.concatenate([np.zeros(0), *found]) * (1 + 2 * _slack(self.span.rank, X))
         return np.fmin(bounds + 1e-16, 1.0)
 
-    def _each(self, X: Rows, y: Rows | None) -> Iterator[tuple[Rows, Rows]]:
+    def _each(self, X: RealArray, y: RealArray | None) -> Iterator[tuple[RealArray, RealArray]]:
         """Coordinates of the rows' gradients and what they are multiplied by, chunk by chunk."""
         kind, span, columns = X.dtype, self.span, len(self.weights)
         public, residual, basis, weights = (
@@ -160,5 +160,5 @@ class ProjectedGradients(_Priced):
             yield M, scales
 
 
-def _slack(rank: int, X: Rows) -> float:
+def _slack(rank: int, X: RealArray) -> float:
     return float((rank + 32) * np.finfo(X.dtype).eps)

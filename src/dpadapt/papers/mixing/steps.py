@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpadapt import _validate as validate
-from dpadapt.learning.constraints import Positive, Table
+from dpadapt.learning.constraints import ParameterTable, Positive
 from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing.solver import FILTER, Solver, row_mu
 from dpadapt.privacy import Session
@@ -33,7 +33,7 @@ class StepsAtNoise(Strategy):
     sigma: float = 20.0
     individual_filter: float | None = None
 
-    _constraints: ClassVar[Table] = {"sigma": [Positive()], "individual_filter": FILTER}
+    _constraints: ClassVar[ParameterTable] = {"sigma": [Positive()], "individual_filter": FILTER}
 
     def number(self, session: Session) -> int:
         """T = Calibrate(epsilon, delta, sigma)."""

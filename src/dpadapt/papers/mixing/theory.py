@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Instance, Null, Positive, Table
+from dpadapt.learning.constraints import Instance, Null, ParameterTable, Positive
 from dpadapt.learning.softmax import gradient
 from dpadapt.mixing.features import PublicSample
 from dpadapt.mixing.solver import Run
@@ -69,7 +69,7 @@ class Theory(PaperSolver):
     projection: Any = None
     within: ConstraintSet | None = None
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "clip": [Positive()],
         "penalty": [Positive(), Null()],
         "within": [Instance(ConstraintSet), Null()],

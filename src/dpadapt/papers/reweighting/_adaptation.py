@@ -165,7 +165,7 @@ def public_weights(u: FloatArray, m: int, alpha: float) -> FloatArray:
     return 1 / u[:m] if alpha > 0 else np.zeros(m)
 
 
-def whole_sample(session: Session) -> tuple[int, float]:
+def whole_labelled_sample(session: Session) -> tuple[int, float]:
     """Number of private rows, and how many for each that has a label; refuses a split session."""
     if session.size("holdout"):
         raise ValueError("session must not be split: the sensitivity is that of all its rows.")

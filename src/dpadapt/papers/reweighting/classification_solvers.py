@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Between, Count, Grid, Null, OneOf, Positive, Table
+from dpadapt.learning.constraints import Between, Count, Grid, Null, OneOf, ParameterTable, Positive
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
 from dpadapt.reweighting.known_noise import KnownNoiseDescent, public_classification
@@ -66,7 +66,7 @@ class GeneralGradient(Strategy):
         "the gradient descent of Bassily, Cortes, Mao and Mohri (2023), which weighs rows as it "
         "goes"
     )
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "alpha": [Between(0, 1)],
         "steps": [Count(), Null()],
         "norm_bound": [Positive(), Null()],
@@ -156,7 +156,7 @@ class ProfiledLogistic(Strategy):
     steps: int | None = None
 
     told: ClassVar[str] = "noisy gradient descent with the weights of rows in closed form"
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "alpha": [Between(0, 1)],
         "kappa": [Positive(), Null()],
         "steps": [Count(), Null()],

@@ -55,7 +55,7 @@ from ._adaptation import (
     objective_gradients,
     project,
     public_weights,
-    whole_sample,
+    whole_labelled_sample,
 )
 from .labelled_discrepancy import ball_maximum, labelled_discrepancy, labelled_moment, row_length
 from .objective import (
@@ -187,7 +187,7 @@ class ConvexAdaptation:
 
     def _steps(self, session: Session, cleaning: Cleaning) -> PrivateSteps:
         """The private part of the loop; half of the printed epsilon pays for the discrepancy."""
-        n, times = whole_sample(session)
+        n, times = whole_labelled_sample(session)
         claims = StepClaims.of(
             SquaredLoss(),
             row_length(cleaning),

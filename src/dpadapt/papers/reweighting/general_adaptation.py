@@ -50,7 +50,7 @@ from ._adaptation import (
     objective_gradients,
     project,
     public_weights,
-    whole_sample,
+    whole_labelled_sample,
 )
 from .labelled_discrepancy import row_length
 from .objective import LogisticLoss, RowLoss, SmoothPenalty, loss_gradients, reference_weights
@@ -158,7 +158,7 @@ class GeneralAdaptation:
 
     def mechanisms(self, session: Session, cleaning: Cleaning) -> dict[str, Mechanism]:
         """Course the discrepancy (if there are candidates), then the gradients."""
-        (n, times), B = whole_sample(session), self._bound(self._length(cleaning))
+        (n, times), B = whole_labelled_sample(session), self._bound(self._length(cleaning))
         planned: dict[str, Mechanism] = {}
         if self._offset:
             facts = "discrepancy over candidates", times * candidate_sensitivity(B, n)
@@ -251,7 +251,7 @@ class GeneralAdaptation:
 
     def _steps(self, session: Session, cleaning: Cleaning) -> PrivateSteps:
         """The private part of the loop."""
-        n, times = whole_sample(session)
+        n, times = whole_labelled_sample(session)
         claims = StepClaims.of(
             self.loss,
             self._length(cleaning),

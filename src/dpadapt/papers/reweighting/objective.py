@@ -344,7 +344,7 @@ class SmoothPenalty:
         return c**3 * (2 * largest + 4 * l2 + 2 * l3) + 2 * l3 * self.sharpness * c**4
 
 
-def profile(z: FloatArray, reference: FloatArray, kappa: float) -> tuple[float, FloatArray]:
+def profile_weights(z: FloatArray, reference: FloatArray, kappa: float) -> tuple[float, FloatArray]:
     r"""Minimise F over u where only :math:`\kappa_1` is positive: value, and weights 1/u.
 
     :math:`u_i = \max(1, \sqrt{z_i / \kappa_1}) / p_i`, and so
@@ -354,7 +354,7 @@ def profile(z: FloatArray, reference: FloatArray, kappa: float) -> tuple[float, 
 
     Examples
     --------
-    >>> profile(np.array([1.0, 4.0]), np.array([0.5, 0.5]), kappa=1.0)
+    >>> profile_weights(np.array([1.0, 4.0]), np.array([0.5, 0.5]), kappa=1.0)
     (2.0, array([0.5 , 0.25]))
     """
     cost, slope = profiled_losses(z, kappa)

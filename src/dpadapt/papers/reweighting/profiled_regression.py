@@ -25,7 +25,7 @@ from dpadapt.reweighting.residual_size import SizeLook, ordinary, residuals_tell
 
 from ._adaptation import project
 from .profile import profile
-from .queries.profiled_gradients import ClippedGradient, shrink_together
+from .queries.profiled_gradients import HuberGradient, shrink_together
 from .released_discrepancy import LabelledDiscrepancy
 
 _LARGEST_STEP = 0.5
@@ -78,7 +78,7 @@ class ProfiledRegression:
 
     Notes
     -----
-    Privacy: T Gaussian releases of sensitivity 2/n (:class:`ClippedGradient`), and one of the
+    Privacy: T Gaussian releases of sensitivity 2/n (:class:`HuberGradient`), and one of the
     offset; P, w_0, the knee, the step and the bounds are functions of public data, n and the noise
     scale. A step costs one pass over the private rows, and one over the public rows if alpha > 0.
 
@@ -204,7 +204,7 @@ class ProfiledRegression:
         return values, vectors, 1 / (2 * (np.maximum(values, 0.0) + floor))
 
     def step_size(self, scale: float) -> float:
-        """The step, for noise of this scale in every released :class:`ClippedGradient`."""
+        """The step, for noise of this scale in every released :class:`HuberGradient`."""
         values, _, inverse = self._spectrum
         scale = 2 * (1 - self.alpha) * self.knee * scale
         allowed = self.noise_share * (self.size * self.residual) ** 2
@@ -315,7 +315,7 @@ class ProfiledRegression:
         return self.release(session, grants, rows)
 
     def _gradient(self, session: Session, rows: Prepared, w: FloatArray) -> Hidden:
-        return session.hide(ClippedGradient(rows, w, self.knee), keep=True)
+        return session.hide(HuberGradient(rows, w, self.knee), keep=True)
 
     def _discrepancy(self, rows: Prepared) -> LabelledDiscrepancy:
         return LabelledDiscrepancy(self.X, self.y, self.ball / self.row_unit, rows.cleaning)

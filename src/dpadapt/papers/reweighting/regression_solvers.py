@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt.learning.constraints import Between, Count, Grid, Instance, Null, OneOf, Table
+from dpadapt.learning.constraints import Between, Count, Grid, Instance, Null, OneOf, ParameterTable
 from dpadapt.learning.public_fits import fit_ridge
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
@@ -71,7 +71,7 @@ class ConvexGradient(Strategy):
         "the gradient descent of Bassily, Cortes, Mao and Mohri (2023), which weighs rows as it "
         "goes"
     )
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "alpha": [Between(0, 1)],
         "kappa": [Grid()],
         "steps": [Count(), OneOf("theorem")],
@@ -171,7 +171,7 @@ class GeneralRegression(Strategy):
 
     told: ClassVar[str] = ConvexGradient.told
     certifiable: ClassVar[bool] = False
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "loss": [OneOf("huber", "squared"), Instance(HuberLoss, SquaredLoss)],
         "alpha": [Between(0, 1)],
         "strengths": [Grid()],
@@ -232,7 +232,7 @@ class _Selecting(Strategy):
     kappa: float | Sequence[float] | None = None
     selection: str | None = None
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "alpha": [Grid(most=1.0), Null()],
         "kappa": [Grid(zero=False), Null()],
     }
@@ -297,7 +297,7 @@ class Profiled(_Selecting):
     steps: int = 40
 
     told: ClassVar[str] = "noisy gradient descent with the weights of rows in closed form"
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "selection": [OneOf("random-stopping"), Null()],
         "steps": [Count()],
     }
@@ -361,7 +361,9 @@ class Statistics(_Selecting):
     """
 
     told: ClassVar[str] = "least squares on one noisy matrix of moments"
-    _constraints: ClassVar[Table] = {"selection": [OneOf("holdout", "certificate"), Null()]}
+    _constraints: ClassVar[ParameterTable] = {
+        "selection": [OneOf("holdout", "certificate"), Null()]
+    }
 
     def regress(self, problem: RegressionProblem, session: Session) -> LinearModel:
         """Coefficients for the private population."""

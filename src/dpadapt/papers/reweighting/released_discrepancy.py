@@ -12,7 +12,7 @@ from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from .labelled_discrepancy import labelled_moment, row_length
-from .queries.labelled_moment import LabelledMoment, hidden_discrepancy
+from .queries.labelled_moment import LabelledMoment, hidden_labelled_discrepancy
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,9 @@ class LabelledDiscrepancy:
         if moment.shape != (width, width):
             raise ValueError(f"X must have the {moment.shape[0] - 1} columns of the private rows.")
         public = labelled_moment(self.X, self.y)
-        return hidden_discrepancy(session, moment, public, self.norm_bound, self.loss_bound)
+        return hidden_labelled_discrepancy(
+            session, moment, public, self.norm_bound, self.loss_bound
+        )
 
     def mechanism(
         self,

@@ -11,7 +11,7 @@ DOORS = frozenset(
     {
         "privacy.mechanisms.gaussian.Gaussian",
         "privacy.mechanisms.gaussian.GaussianInside",
-        "privacy.mechanisms.gaussian.GaussianProcess",
+        "privacy.mechanisms.gaussian.GaussianPool",
         "privacy.mechanisms.gaussian.SymmetricGaussian",
         "privacy.mechanisms.path.GaussianPath",
         "privacy.mechanisms.purse.GaussianPurse",
@@ -52,7 +52,7 @@ FOR_PEOPLE = frozenset(
     {
         "papers.selection.exponential.Exponential",
         "privacy.mechanisms.gaussian.Gaussian",
-        "privacy.mechanisms.gaussian.GaussianProcess",
+        "privacy.mechanisms.gaussian.GaussianPool",
         "privacy.mechanisms.gaussian.SymmetricGaussian",
         "papers.selection.laplace.Laplace",
         "papers.selection.laplace.LaplaceMin",

@@ -55,9 +55,8 @@ from dpadapt._types import BoolArray
 
 from ..core.quiet import muted
 from .row_wise import closed, content, names_of_unknown, parts_of, row_wise
-from .total import by_rows, taken
+from .total import Results, by_rows, taken
 
-Results = tuple[Any, ...]  # arrays with one row for each row of a call; or None
 Finish = Callable[[Any, int], Results]
 
 _ONE_AT_A_TIME = RLock()  # the generators are of the whole process

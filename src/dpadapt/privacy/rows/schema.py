@@ -11,7 +11,7 @@ import numpy as np
 from .arrow import ArrowBlock
 from .cells import Cells, key
 from .columns import KINDS, Column, Fits, _spelling
-from .tables import Block, Table, column_of, numbers, objects
+from .tables import ColumnBlock, Table, column_of, numbers, objects
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class Schema:
         return f"Schema({', '.join(kinds)})"
 
 
-class ReadBlock(Block):
+class ReadBlock(ColumnBlock):
     """A block of private rows under a schema."""
 
     def __init__(self, table: Table, schema: Schema, places: Sequence[int] | None = None) -> None:

@@ -53,7 +53,7 @@ from ..accounting.events import Event, Relation
 from ..core.errors import LET_THROUGH, PrivacyError
 from ..core.quiet import withheld
 from ..rows.arrow import ArrowBlock, arrow_cells
-from ..rows.cells import cells_of, key, number
+from ..rows.cells import cell_number, cells_of, key
 from ..rows.parquet import parquet_files
 from ..rows.sources import Block, MemoryRows, ParquetRows, RowSource
 from .groups import of_people
@@ -296,7 +296,7 @@ def _name(cell: Any) -> str:
         if isinstance(cell, uuid.UUID):
             return str(cell)
         exact = isinstance(cell, _EXACT) and not isinstance(cell, np.timedelta64)
-        value = cell if exact else number(cell)
+        value = cell if exact else cell_number(cell)
         whole = isinstance(value, _WHOLE) or (_is_short(value) and value == int(value))
         return f"{Decimal(int(value)):f}" if whole else key(cell) or _NO_ID
     except LET_THROUGH:

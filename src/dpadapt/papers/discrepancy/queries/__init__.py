@@ -5,7 +5,7 @@ All of it rests on the private second moment (:class:`dpadapt.privacy.statistics
 smoothing, :mod:`.joint` to the steps of the single stage, :mod:`.distances` to the discrepancy.
 """
 
-from .bounds import Bounds, bounds_of
+from .bounds import RowBounds, bounds_of
 from .distances import choice_range, discrepancy_move, hidden_discrepancies, hidden_discrepancy
 from .gradients import (
     Scores,
@@ -25,8 +25,8 @@ from .joint import (
 )
 
 __all__ = [
-    "Bounds",
     "Objective",
+    "RowBounds",
     "Scores",
     "Smoothing",
     "bounds_of",

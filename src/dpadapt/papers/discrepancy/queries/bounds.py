@@ -28,7 +28,7 @@ _ROUNDING = 1e-11  # of the squared norms: what rounding can add to the change o
 
 
 @dataclass(frozen=True)
-class Bounds:
+class RowBounds:
     r"""Public bounds from which every sensitivity follows.
 
     Parameters
@@ -42,7 +42,7 @@ class Bounds:
 
     Examples
     --------
-    >>> Bounds(private=2.0, public=1.0, n_rows=100).move.__round__(6)
+    >>> RowBounds(private=2.0, public=1.0, n_rows=100).move.__round__(6)
     0.04
     """
 
@@ -56,14 +56,14 @@ class Bounds:
         validate.count("n_rows", self.n_rows)
 
     @classmethod
-    def of(cls, query: SecondMoment, X: FloatArray, n_rows: int) -> Bounds:
+    def of(cls, query: SecondMoment, X: FloatArray, n_rows: int) -> RowBounds:
         """Bounds of a private second moment beside public rows X.
 
         Examples
         --------
         >>> from dpadapt.privacy import Cleaning
-        >>> Bounds.of(SecondMoment(Cleaning(radius=3.0, intercept=4.0)), np.eye(2), 10)
-        Bounds(private=5.0, public=1.0, n_rows=10)
+        >>> RowBounds.of(SecondMoment(Cleaning(radius=3.0, intercept=4.0)), np.eye(2), 10)
+        RowBounds(private=5.0, public=1.0, n_rows=10)
         """
         norms = np.linalg.norm(np.asarray(X, dtype=float), axis=1)
         if not norms.size or not 0 < norms.max() < math.inf:
@@ -76,7 +76,7 @@ class Bounds:
         return self.private**2 / self.n_rows + _ROUNDING * (self.private**2 + self.public**2)
 
 
-def bounds_of(session: Session, moment: Hidden, X: FloatArray) -> Bounds:
+def bounds_of(session: Session, moment: Hidden, X: FloatArray) -> RowBounds:
     """Bounds of a hidden second moment beside public rows X; of its own query and part.
 
     Examples
@@ -84,6 +84,6 @@ def bounds_of(session: Session, moment: Hidden, X: FloatArray) -> Bounds:
     >>> from dpadapt.privacy import Cleaning, Private
     >>> with Private([[1.0, 0.0]] * 10).open(epsilon=1.0, delta=1e-6) as session:
     ...     bounds_of(session, session.hide(SecondMoment(Cleaning(radius=2.0))), np.eye(2))
-    Bounds(private=2.0, public=1.0, n_rows=10)
+    RowBounds(private=2.0, public=1.0, n_rows=10)
     """
-    return Bounds.of(moment.statistic, X, session.size(moment.part))
+    return RowBounds.of(moment.statistic, X, session.size(moment.part))

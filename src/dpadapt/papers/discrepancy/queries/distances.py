@@ -12,7 +12,7 @@ from dpadapt.discrepancy.minimisation import discrepancy
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.statistics import SecondMoment
 
-from .bounds import Bounds
+from .bounds import RowBounds
 
 
 def discrepancy_move(query: SecondMoment, X: FloatArray, n_rows: int) -> float:
@@ -30,7 +30,7 @@ def discrepancy_move(query: SecondMoment, X: FloatArray, n_rows: int) -> float:
     """
     r = math.sqrt(query.magnitude)
     longest = max(r, float(np.linalg.norm(X, axis=1).max()))  # zero rows need no rule of their own
-    return Bounds(r, longest, n_rows).move
+    return RowBounds(r, longest, n_rows).move
 
 
 def hidden_discrepancy(
@@ -56,7 +56,7 @@ def hidden_discrepancy(
 
 
 def hidden_discrepancies(
-    session: Session, moment: Hidden, moments: Sequence[FloatArray], bounds: Bounds
+    session: Session, moment: Hidden, moments: Sequence[FloatArray], bounds: RowBounds
 ) -> Hidden:
     r"""Hide the discrepancies of several weights, by their moments S(q), to choose the least.
 
@@ -70,7 +70,7 @@ def hidden_discrepancies(
     >>> with Private([[1.0, 0.0]] * 10).open(epsilon=1.0, delta=1e-6) as session:
     ...     moment = session.hide(SecondMoment(Cleaning(radius=1.0)))
     ...     both = [np.eye(2) / 2, np.diag([1.0, 0.0])]
-    ...     found = hidden_discrepancies(session, moment, both, Bounds(1.0, 1.0, 10))
+    ...     found = hidden_discrepancies(session, moment, both, RowBounds(1.0, 1.0, 10))
     >>> found.shape, round(found.sensitivity, 6)
     ((2,), 0.2)
     """
@@ -82,12 +82,12 @@ def hidden_discrepancies(
     )
 
 
-def choice_range(bounds: Bounds) -> float:
+def choice_range(bounds: RowBounds) -> float:
     """Twice how far one row moves a discrepancy: one may rise while another falls.
 
     Examples
     --------
-    >>> round(choice_range(Bounds(1.0, 1.0, 10)), 6)
+    >>> round(choice_range(RowBounds(1.0, 1.0, 10)), 6)
     0.2
     """
     return 2 * bounds.move

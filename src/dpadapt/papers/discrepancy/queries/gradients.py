@@ -17,7 +17,7 @@ from dpadapt._types import FloatArray
 from dpadapt.discrepancy.matrices import row_scores
 from dpadapt.privacy import Hidden, Session
 
-from .bounds import Bounds
+from .bounds import RowBounds
 
 
 class Smoothing(Protocol):
@@ -35,22 +35,22 @@ class Smoothing(Protocol):
     def smoothness(self, reach: float) -> float:
         """Modulus with respect to the l1 norm of q, for public rows of norm up to ``reach``."""
 
-    def slope(self, bounds: Bounds) -> float:
+    def slope(self, bounds: RowBounds) -> float:
         """Bound on every entry of the gradient in q."""
 
-    def sensitivity(self, bounds: Bounds) -> float:
+    def sensitivity(self, bounds: RowBounds) -> float:
         """How far one private row moves any entry of the gradient in q."""
 
-    def range_sensitivity(self, bounds: Bounds) -> float:
+    def range_sensitivity(self, bounds: RowBounds) -> float:
         """How far one private row moves the difference of any two entries."""
 
-    def matrix_sensitivity(self, bounds: Bounds) -> float:
+    def matrix_sensitivity(self, bounds: RowBounds) -> float:
         """How far one private row moves H, in the Frobenius norm."""
 
-    def value_sensitivity(self, bounds: Bounds) -> float:
+    def value_sensitivity(self, bounds: RowBounds) -> float:
         """How far one private row moves the value."""
 
-    def printed_sensitivity(self, bounds: Bounds) -> float:
+    def printed_sensitivity(self, bounds: RowBounds) -> float:
         """Sensitivity of the gradient's entries as the paper prints it."""
 
 
@@ -82,12 +82,12 @@ class Scores:
         H = self.smoothing.gradient(target - self.public)
         return np.asarray(self.strength * row_scores(self.X, H) + self.offset)
 
-    def range_sensitivity(self, bounds: Bounds) -> float:
+    def range_sensitivity(self, bounds: RowBounds) -> float:
         """How far one private row moves the difference of two scores."""
         return self.strength * self.smoothing.range_sensitivity(bounds)
 
 
-def hidden_scores(session: Session, moment: Hidden, scores: Scores, bounds: Bounds) -> Hidden:
+def hidden_scores(session: Session, moment: Hidden, scores: Scores, bounds: RowBounds) -> Hidden:
     """Hide the scores of the public rows, to choose one; the range is that of :class:`Scores`.
 
     Examples
@@ -98,7 +98,7 @@ def hidden_scores(session: Session, moment: Hidden, scores: Scores, bounds: Boun
     >>> scores = Scores(np.eye(2), Softmax(5.0), np.eye(2) / 2, np.zeros(2))
     >>> with Private([[1.0, 0.0]] * 10).open(epsilon=1.0, delta=1e-6) as session:
     ...     moment = session.hide(SecondMoment(Cleaning(radius=1.0)))
-    ...     found = hidden_scores(session, moment, scores, Bounds(1.0, 1.0, 10))
+    ...     found = hidden_scores(session, moment, scores, RowBounds(1.0, 1.0, 10))
     >>> round(found.sensitivity, 6)
     0.5
     """
@@ -107,7 +107,7 @@ def hidden_scores(session: Session, moment: Hidden, scores: Scores, bounds: Boun
 
 
 def hidden_gradient_matrix(
-    session: Session, moment: Hidden, smoothing: Smoothing, public: FloatArray, bounds: Bounds
+    session: Session, moment: Hidden, smoothing: Smoothing, public: FloatArray, bounds: RowBounds
 ) -> Hidden:
     """Hide H, the gradient of a smoothing in M; its sensitivity is in the Frobenius norm.
 
@@ -118,7 +118,7 @@ def hidden_gradient_matrix(
     >>> from dpadapt.papers.discrepancy.smoothing import Softmax
     >>> from dpadapt.privacy import Cleaning, Private
     >>> from dpadapt.privacy.statistics import SecondMoment
-    >>> facts = (Softmax(5.0), np.eye(2) / 2, Bounds(1.0, 1.0, 10))
+    >>> facts = (Softmax(5.0), np.eye(2) / 2, RowBounds(1.0, 1.0, 10))
     >>> with Private([[1.0, 0.0]] * 10).open(epsilon=1.0, delta=1e-6) as session:
     ...     moment = session.hide(SecondMoment(Cleaning(radius=1.0)))
     ...     found = hidden_gradient_matrix(session, moment, *facts)
@@ -139,7 +139,7 @@ def hidden_gradient(
     smoothing: Smoothing,
     public: FloatArray,
     X: FloatArray,
-    bounds: Bounds,
+    bounds: RowBounds,
     *,
     spread: float,
 ) -> Hidden:
@@ -159,7 +159,7 @@ def hidden_gradient(
     >>> from dpadapt.privacy import Cleaning, Private
     >>> from dpadapt.privacy.statistics import SecondMoment
     >>> X = np.eye(2)
-    >>> facts = (Softmax(5.0), X / 2, X, Bounds(1.0, 1.0, 10))
+    >>> facts = (Softmax(5.0), X / 2, X, RowBounds(1.0, 1.0, 10))
     >>> with Private([[1.0, 0.0]] * 10).open(epsilon=1.0, delta=1e-6) as session:
     ...     moment = session.hide(SecondMoment(Cleaning(radius=1.0)))
     ...     found = hidden_gradient(session, moment, *facts, spread=gradient_spread(X))

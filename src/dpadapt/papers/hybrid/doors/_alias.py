@@ -21,7 +21,7 @@ from numba import njit
 
 from dpadapt._types import FloatArray, IntArray
 
-from .weights import PIECE, mass_of, pieces, projected, threshold_bits
+from .weights import ALIAS_BLOCK, mass_of, pieces, projected, threshold_bits
 
 
 class DrawTable:
@@ -48,7 +48,7 @@ class DrawTable:
         self._place_bits = max(1, (n_rows - 1).bit_length())
         unit = 2.0**self._bits * (n_rows / mass_of(density, n_rows))
         self._table = np.empty(n_rows, dtype=np.int64)
-        for cut in pieces(n_rows, PIECE):
+        for cut in pieces(n_rows, ALIAS_BLOCK):
             masses = projected(log_weights[cut], cap)
             masses *= unit
             np.rint(masses, out=masses)

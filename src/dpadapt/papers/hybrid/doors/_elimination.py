@@ -10,11 +10,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
-Bits = NDArray[np.uint8]
+_Bits = NDArray[np.uint8]
 
 
 @njit(cache=True)
-def solve(rows: Words, labels: Bits, kept: Bits, guess: Bits) -> tuple[bool, Bits]:
+def solve_parity(rows: Words, labels: _Bits, kept: _Bits, guess: _Bits) -> tuple[bool, _Bits]:
     """Solve <mask, row> = label for the kept rows; free columns take their bit from ``guess``.
 
     Whether there is a solution, and it. With fair bits in ``guess`` it is a uniformly random one:
@@ -45,7 +45,7 @@ def solve(rows: Words, labels: Bits, kept: Bits, guess: Bits) -> tuple[bool, Bit
 
 
 @njit(cache=True)
-def _place(row: Words, label: int, basis: Words, right: Bits, known: Bits) -> bool:
+def _place(row: Words, label: int, basis: Words, right: _Bits, known: _Bits) -> bool:
     """Reduce a row by the basis and add what is left of it; whether its label can be met."""
     for c in range(len(known)):
         w = c // 64

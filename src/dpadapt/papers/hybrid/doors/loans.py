@@ -14,7 +14,7 @@ from dpadapt.privacy.rows.sources import Block, RowSource
 if TYPE_CHECKING:
     from dpadapt.privacy.core.private import Private
 
-Model = TypeVar("Model")
+_Model = TypeVar("_Model")
 _OVER = "the drawn rows were lent to a learner for one call, which is over."
 
 
@@ -51,8 +51,8 @@ class Loan:
         self._charges.closed = True
 
     def run(
-        self, learner: Callable[[Private], Model], sample: Private, epsilon: float, delta: float
-    ) -> Model:
+        self, learner: Callable[[Private], _Model], sample: Private, epsilon: float, delta: float
+    ) -> _Model:
         """What the learner makes of the sample, if it kept to (epsilon, delta)."""
         failure = None
         try:

@@ -19,9 +19,9 @@ from dpadapt.privacy.core.statistic import RowMean, Statistic, check_sum
 from dpadapt.privacy.rows.foreign import apply
 from dpadapt.privacy.rows.sources import BLOCK_ROWS
 
-from .weights import MOST_RATE, ROUNDING, RowWeights, log_cap, mass_of, projected
+from .weights import MOST_RATE, WEIGHT_ROUNDING, RowWeights, log_cap, mass_of, projected
 
-Losses = Callable[[FloatArray, FloatArray | None], FloatArray]
+_Losses = Callable[[FloatArray, FloatArray | None], FloatArray]
 KEPT_ROWS = 1 << 24  # of which projected weights are kept for the next query
 
 
@@ -54,7 +54,7 @@ def weighted_sensitivity(mean: WeightedMean, density: float, n_rows: int) -> flo
     # a row without a label adds 0, which may be farther away than what others add
     diameter = min(2 * mean.magnitude, max(mean.sensitivity(1), mean.alone))
     summing = (BLOCK_ROWS + 8) * float(np.finfo(np.float64).eps)
-    return diameter / mass_of(density, n_rows) + 2 * (summing + ROUNDING) * mean.magnitude
+    return diameter / mass_of(density, n_rows) + 2 * (summing + WEIGHT_ROUNDING) * mean.magnitude
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class Weighted(Statistic):
 
 
 def reweigh(
-    weights: RowWeights, losses: Losses, cleaning: RowMap, rate: float, *, keep: bool = False
+    weights: RowWeights, losses: _Losses, cleaning: RowMap, rate: float, *, keep: bool = False
 ) -> None:
     """Lower the weight of every row on which a released model does well.
 
@@ -189,7 +189,7 @@ def _weighted(mean: WeightedMean, weights: RowWeights, density: float) -> Reduct
     return reduce
 
 
-def _try_on_public_rows(losses: Losses, cleaning: RowMap, sample: Sample) -> None:
+def _try_on_public_rows(losses: _Losses, cleaning: RowMap, sample: Sample) -> None:
     """Run the losses on rows of zeros, where an error of theirs may be shown."""
     labels = np.zeros(2) if sample.rows.labelled else None
     X, y = cleaning(np.zeros((2, sample.n_columns)), labels)
@@ -205,7 +205,7 @@ def cap_of(weights: RowWeights, density: float) -> float:
     return weights._cap[density]
 
 
-def _losses(losses: Losses, X: FloatArray, y: FloatArray | None) -> FloatArray:
+def _losses(losses: _Losses, X: FloatArray, y: FloatArray | None) -> FloatArray:
     """Losses in [0, 1] of one block; total."""
     results, failed = apply(losses, (X, y), len(X), lambda found, rows: (_unit(found, rows),))
     return np.ones(len(X)) if results is None else np.where(failed, 1.0, results[0])

@@ -42,12 +42,12 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy.core.hidden import Part
 from dpadapt.privacy.core.session import Session
 
-PIECE = 1 << 16  # log-weights at a time: temporaries stay in the processor's cache
+ALIAS_BLOCK = 1 << 16  # log-weights at a time: temporaries stay in the processor's cache
 # Most that the rates may add up to: float64 knows a weight of e^-1000 to 13 digits (ROUNDING).
 MOST_RATE = 1000.0
 # Bound on the sum of |computed - exact| over the projected weights, relative to their sum: one
 # exponential and the pairwise sums (64 roundings), and log c, whose size the rates bound.
-ROUNDING = (64 + 4 * MOST_RATE) * float(np.finfo(np.float64).eps)
+WEIGHT_ROUNDING = (64 + 4 * MOST_RATE) * float(np.finfo(np.float64).eps)
 
 
 class RowWeights:
@@ -169,7 +169,7 @@ def draw_rate(density: float, n_rows: int) -> float:
     >>> round(draw_rate(0.5, 1000), 9)
     0.002
     """
-    rounding = 2.0 ** -threshold_bits(n_rows) + 2 * ROUNDING
+    rounding = 2.0 ** -threshold_bits(n_rows) + 2 * WEIGHT_ROUNDING
     return min(1.0, 1 / mass_of(density, n_rows) + rounding)
 
 
@@ -217,7 +217,7 @@ def projected(log_weights: FloatArray, cap: float) -> FloatArray:
     return np.exp(shifted, out=shifted)
 
 
-def pieces(n_rows: int, size: int = PIECE) -> Iterator[slice]:
+def pieces(n_rows: int, size: int = ALIAS_BLOCK) -> Iterator[slice]:
     """Slices that cover the rows, in order."""
     for start in range(0, n_rows, size):
         yield slice(start, start + size)

@@ -53,11 +53,11 @@ from .updates import UpdatesEvent
 POTENTIAL = 16 / 5  # steps, at most, in units of (C R / sigma)^2
 
 Score = Callable[[Any], float]
-Kernel = Callable[[Any, Sequence[Any]], FloatArray]
+_Kernel = Callable[[Any, Sequence[Any]], FloatArray]
 
 
 @dataclass(frozen=True)
-class Setting:
+class MachineFacts:
     """The public facts from which constants are derived.
 
     Parameters
@@ -77,7 +77,7 @@ class Setting:
 
     Examples
     --------
-    >>> Setting(1e-4, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=10).failure
+    >>> MachineFacts(1e-4, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=10).failure
     0.05
     """
 
@@ -166,13 +166,13 @@ class PINPConstants(_Constants):
 
     Examples
     --------
-    >>> setting = Setting(1e-4, bound=1.0, norm=10.0, epsilon=1.0, delta=1e-6, questions=1000)
+    >>> setting = MachineFacts(1e-4, bound=1.0, norm=10.0, epsilon=1.0, delta=1e-6, questions=1000)
     >>> PINPConstants.paper(setting).updates, PINPConstants.calibrated(setting).updates
     (2, 707)
     """
 
     @classmethod
-    def paper(cls, setting: Setting) -> PINPConstants:
+    def paper(cls, setting: MachineFacts) -> PINPConstants:
         """Constants of Theorem 9, corrected (see the module)."""
         unit = 200 * setting.prediction * math.log(4 / setting.delta) / setting.epsilon
         updates = setting.updates(unit * setting.rare)
@@ -181,7 +181,7 @@ class PINPConstants(_Constants):
         return cls(updates, *facts, 4 * scale * setting.rare, scale)
 
     @classmethod
-    def calibrated(cls, setting: Setting) -> PINPConstants:
+    def calibrated(cls, setting: MachineFacts) -> PINPConstants:
         """The same algorithm with the least noise that :class:`UpdatesEvent` allows."""
         epsilon, delta = setting.epsilon, setting.delta
         unit = math.sqrt(2) * setting.prediction / gaussian_mu(epsilon, delta)  # about b / sqrt(B)
@@ -219,7 +219,7 @@ class SparseVectorConstants(_Constants):
 
     Examples
     --------
-    >>> setting = Setting(1e-4, bound=1.0, norm=10.0, epsilon=1.0, delta=1e-6, questions=1000)
+    >>> setting = MachineFacts(1e-4, bound=1.0, norm=10.0, epsilon=1.0, delta=1e-6, questions=1000)
     >>> SparseVectorConstants.calibrated(setting).updates
     89
     """
@@ -227,7 +227,7 @@ class SparseVectorConstants(_Constants):
     segment: float
 
     @classmethod
-    def calibrated(cls, setting: Setting, *, share: float = 0.5) -> SparseVectorConstants:
+    def calibrated(cls, setting: MachineFacts, *, share: float = 0.5) -> SparseVectorConstants:
         """Least noise for B segments and B answers; ``share`` of the budget for the segments.
 
         With probability 1 - beta no segment of T questions errs by more than 8 S log(2T/beta) / e_1
@@ -284,7 +284,7 @@ class _Machine(ABC):
         self,
         constants: Any,
         score: Score,
-        kernel: Kernel,
+        kernel: _Kernel,
         source: NoiseSource,
     ) -> None:
         self.constants, self.updates_used = constants, 0
@@ -360,7 +360,7 @@ class _Machine(ABC):
         cls,
         state: dict[str, Any],
         score: Score,
-        kernel: Kernel,
+        kernel: _Kernel,
         source: NoiseSource,
     ) -> Self:
         """Go on where a saved state left off."""
@@ -404,7 +404,7 @@ class PINPMachine(_Machine):
     --------
     >>> truth = np.array([0.8, -0.6])
     >>> from dpadapt.privacy.core.noise import SecureNoise
-    >>> setting = Setting(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
+    >>> setting = MachineFacts(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
     >>> constants = PINPConstants.calibrated(setting)
     >>> kernel = lambda z, past: np.stack(past) @ z
     >>> model = PINPMachine(constants, lambda z: truth @ z, kernel, SecureNoise())
@@ -445,7 +445,7 @@ class SparseVectorMachine(_Machine):
     --------
     >>> truth = np.array([0.8, -0.6])
     >>> from dpadapt.privacy.core.noise import SecureNoise
-    >>> setting = Setting(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
+    >>> setting = MachineFacts(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
     >>> constants = SparseVectorConstants.calibrated(setting)
     >>> kernel = lambda z, past: np.stack(past) @ z
     >>> model = SparseVectorMachine(constants, lambda z: truth @ z, kernel, SecureNoise())

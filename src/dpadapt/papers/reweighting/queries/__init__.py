@@ -6,16 +6,16 @@ hidden. No other file of this folder claims a sensitivity; what the default clai
 """
 
 from .adaptation import StepClaims, candidate_sensitivity, hidden_candidate_discrepancy
-from .labelled_moment import LabelledMoment, hidden_discrepancy, hidden_loss
-from .profiled_gradients import ClippedGradient, LogisticGradient
+from .labelled_moment import LabelledMoment, hidden_labelled_discrepancy, hidden_loss
+from .profiled_gradients import HuberGradient, LogisticGradient
 
 __all__ = [
-    "ClippedGradient",
+    "HuberGradient",
     "LabelledMoment",
     "LogisticGradient",
     "StepClaims",
     "candidate_sensitivity",
     "hidden_candidate_discrepancy",
-    "hidden_discrepancy",
+    "hidden_labelled_discrepancy",
     "hidden_loss",
 ]

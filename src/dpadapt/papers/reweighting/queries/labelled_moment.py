@@ -14,7 +14,7 @@ from dpadapt.privacy import Cleaning, Hidden, PrivacyError, RowMean, Session
 
 from ..labelled_discrepancy import labelled_discrepancy
 
-TOLERANCE = 1e-10  # of the solver, relative to B: a thousand times what rounding does at d = 1000
+_TOLERANCE = 1e-10  # of the solver, relative to B: a thousand times what rounding does at d = 1000
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class LabelledMoment(RowMean):
         return largest / n_rows
 
 
-def hidden_discrepancy(
+def hidden_labelled_discrepancy(
     session: Session, moment: Hidden, public: FloatArray, norm_bound: float, loss_bound: float
 ) -> Hidden:
     r"""Derive the labelled discrepancy between a public moment and a hidden one.
@@ -127,7 +127,8 @@ def hidden_discrepancy(
     >>> cleaning = Cleaning(radius=1.0, label_range=(-1.0, 1.0), unit_labels=True)
     >>> with Private([[1.0]] * 8, [1.0] * 8).open(epsilon=1.0, delta=1e-6) as session:
     ...     moment = session.hide(LabelledMoment(cleaning))
-    ...     hidden = hidden_discrepancy(session, moment, np.zeros((2, 2)), 1.0, loss_bound=4.0)
+    ...     public = np.zeros((2, 2))
+    ...     hidden = hidden_labelled_discrepancy(session, moment, public, 1.0, loss_bound=4.0)
     >>> hidden.label, round(hidden.sensitivity, 6)
     ('labelled discrepancy', 0.5)
     """
@@ -145,7 +146,8 @@ def hidden_loss(
     r"""Derive the mean private loss of one model w, which was released.
 
     Losses are in [0, B], so it moves by B/n if one row is replaced (attained); with
-    :math:`\ell = (w, -1)^T M (w, -1)` rounding adds what it adds to :func:`hidden_discrepancy`.
+    :math:`\ell = (w, -1)^T M (w, -1)` rounding adds what it adds to
+    :func:`hidden_labelled_discrepancy`.
 
     Parameters
     ----------
@@ -181,4 +183,4 @@ def _loss_sensitivity(
 ) -> float:
     n = session.size(moment.part)
     rounding = moment.sensitivity - moment.statistic.sensitivity(n)
-    return loss_bound / n + 2 * TOLERANCE * loss_bound + (norm_bound**2 + 1) * rounding
+    return loss_bound / n + 2 * _TOLERANCE * loss_bound + (norm_bound**2 + 1) * rounding

@@ -33,7 +33,7 @@ def shrink_together(X: FloatArray, y: FloatArray, bound: float) -> tuple[FloatAr
 
 
 @dataclass(frozen=True, eq=False)
-class ClippedGradient(RowMean):
+class HuberGradient(RowMean):
     r"""Mean of x clip((w.x - y) / k, -1, 1) over private rows of length 1 at most.
 
     It is the private part of the gradient of the profiled objective (:mod:`..profile`), over
@@ -59,7 +59,7 @@ class ClippedGradient(RowMean):
     Examples
     --------
     >>> from dpadapt.privacy import Cleaning
-    >>> query = ClippedGradient(Cleaning(radius=1.0), np.zeros(1), knee=0.5)
+    >>> query = HuberGradient(Cleaning(radius=1.0), np.zeros(1), knee=0.5)
     >>> query.block(np.array([[1.0], [0.5]]), np.array([9.0, -0.1])).round(9)
     array([-0.9])
     >>> query.sensitivity(100)
