@@ -32,9 +32,8 @@ from dpadapt.audit.library import combinations
 from dpadapt.audit.replaying import task_labels
 from dpadapt.auto.queries import MeanNumber
 from dpadapt.learning.story import labels_told
-from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh
-from dpadapt.papers.hybrid.doors.weights import RowWeights
-from dpadapt.papers.hybrid.queries.mistakes import ClassLosses
+from dpadapt.papers.hybrid.doors.weights import RowWeights, Weighted, reweigh
+from dpadapt.papers.hybrid.queries import ClassLosses
 from dpadapt.privacy import Cleaning, PrivacyError, RowSum
 from dpadapt.privacy.mechanisms import Gaussian, GaussianPurse, count_labels
 from dpadapt.privacy.mechanisms.counted import COUNTED, LabelledRows, counted

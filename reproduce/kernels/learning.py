@@ -12,7 +12,7 @@ from dpadapt.kernels import TDIL, KernelClassifier, KernelFacts, answer_error
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.erm import solve
 from dpadapt.kernels.losses import Logistic
-from dpadapt.papers.kernels.doors.machines import MachineFacts, PINPConstants
+from dpadapt.papers.kernels.machines import MachineFacts, PINPConstants
 from dpadapt.privacy import Private
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpadapt.kernels.losses import Logistic
 from dpadapt.learning.figures import set_title
-from dpadapt.papers.kernels.doors.machines import MachineFacts, PINPConstants, SparseVectorConstants
+from dpadapt.papers.kernels.machines import MachineFacts, PINPConstants, SparseVectorConstants
 from dpadapt.papers.kernels.tddl import composed_epsilon
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent

@@ -363,7 +363,7 @@ def test_agents_each_have_an_answer_of_their_own():
 
 
 def test_gradients_of_a_descent_are_measured(monkeypatch):
-    from dpadapt.papers.hybrid.doors import _descent
+    from dpadapt.papers.hybrid.doors import _compiled
 
     rows = Cleaning(radius=3.0, label_range=(-1.0, 1.0))
     descent = Descent(rows, clip=0.5, radius=1.0, steps=40)
@@ -378,12 +378,12 @@ def test_gradients_of_a_descent_are_measured(monkeypatch):
     found = replay(fit, *neighbours())
     assert found.holds
     assert 0.99 < found.largest <= 1
-    original = _descent.steps
+    original = _compiled.steps
 
     def unclipped(*args):
         original(*args[:8], math.inf, *args[9:])
 
-    monkeypatch.setattr(_descent, "steps", unclipped)
+    monkeypatch.setattr(_compiled, "steps", unclipped)
     assert replay(fit, *neighbours()).largest > 2
 
 
@@ -431,7 +431,7 @@ def test_no_ledger_is_charged_by_a_recording(tmp_path):
 
 
 def test_nothing_stays_wrapped():
-    from dpadapt.papers.hybrid.doors import _descent
+    from dpadapt.papers.hybrid.doors import _compiled
     from dpadapt.papers.mixing import filtered
     from dpadapt.privacy import Session
     from dpadapt.privacy.core import noise
@@ -439,7 +439,7 @@ def test_nothing_stays_wrapped():
 
     def places():
         doors = [Session._let_out, Session.hide, filtered.FilteredSums._noisy]
-        others = [_descent.steps, path._PathAnswers._draw, noise.SecureNoise._generator]
+        others = [_compiled.steps, path._PathAnswers._draw, noise.SecureNoise._generator]
         return [*doors, *others]
 
     before = places()

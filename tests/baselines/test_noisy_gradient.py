@@ -14,8 +14,8 @@ from dpadapt.baselines import (
     NoisySGDRegressor,
     PublicOnlyRegressor,
 )
-from dpadapt.papers.baselines._descent import noisy_descent, tuned
 from dpadapt.papers.baselines._tasks import BaselineTask, loss_derivatives
+from dpadapt.papers.baselines.noisy_gradient import noisy_descent, tuned
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.testing.tape import releases, taped

@@ -7,7 +7,7 @@ from scipy import stats
 from audit import epsilon_lower_bound
 from dpadapt.discrepancy import minimise_discrepancy
 from dpadapt.discrepancy.matrices import row_scores, weighted_moment
-from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.papers.discrepancy.first_stage import NoisyFrankWolfe
 from dpadapt.papers.discrepancy.parameters import zcdp_rho
 from dpadapt.papers.discrepancy.queries import RowBounds
 from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax

@@ -6,11 +6,7 @@ from scipy.optimize import minimize
 
 from dpadapt.discrepancy import minimise_discrepancy
 from dpadapt.discrepancy.matrices import row_scores, weighted_moment
-from dpadapt.papers.discrepancy.mirror_descent import (
-    NoisyMirrorDescent,
-    bregman_step,
-    entropic_step,
-)
+from dpadapt.papers.discrepancy.first_stage import NoisyMirrorDescent, bregman_step, entropic_step
 from dpadapt.papers.discrepancy.queries import RowBounds, gradient_spread
 from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.privacy import Cleaning, Private

@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from dpadapt.discrepancy.matrices import weighted_moment
-from dpadapt.papers.discrepancy.mirror_descent import bregman_step
+from dpadapt.papers.discrepancy.first_stage import bregman_step
 from dpadapt.papers.discrepancy.parameters import SingleStageConstants
 from dpadapt.papers.discrepancy.queries import RowBounds
 from dpadapt.papers.discrepancy.single_stage import AdaptationObjective

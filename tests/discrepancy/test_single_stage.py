@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from dpadapt.discrepancy.matrices import weighted_moment
-from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
-from dpadapt.papers.discrepancy.mirror_descent import NoisyMirrorDescent
+from dpadapt.papers.discrepancy.first_stage import NoisyFrankWolfe, NoisyMirrorDescent
 from dpadapt.papers.discrepancy.parameters import zcdp_rho
 from dpadapt.papers.discrepancy.queries import RowBounds
 from dpadapt.papers.discrepancy.single_stage import AdaptationObjective, NoisySingleStage

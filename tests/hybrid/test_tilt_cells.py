@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.hybrid.certificate import NotCertified
+from dpadapt.hybrid._classifier import NotCertified
 from dpadapt.hybrid.hybrid_tilt import HybridTilt
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.hybrid.tilt.algorithm import Columns
+from dpadapt.hybrid.tilt.laws import marginal_mechanisms, release_marginals
 from dpadapt.hybrid.tilt.plan import AgentShares
 from dpadapt.hybrid.tilt.ratio import Law, Ratio
-from dpadapt.hybrid.tilt.source import marginal_mechanisms, release_marginals
 from dpadapt.hybrid.tilt.target import ask_agreements, ask_shape, ask_shift
 from dpadapt.hybrid.tilt.trials import Trial, Trials
 from dpadapt.privacy.local.agents import Agents

@@ -11,12 +11,10 @@ from scipy import stats
 from dpadapt import Private
 from dpadapt.hybrid.queries import TiltedRows
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.hybrid.tilt.algorithm import Columns, tilt_mechanisms
-from dpadapt.hybrid.tilt.descent import refine, tilted_descent
-from dpadapt.hybrid.tilt.laws import Located, _correlations
+from dpadapt.hybrid.tilt.algorithm import Columns, refine, tilt_mechanisms, tilted_descent
+from dpadapt.hybrid.tilt.laws import Located, _correlations, marginal_mechanisms, release_marginals
 from dpadapt.hybrid.tilt.plan import AgentShares, agents_required
 from dpadapt.hybrid.tilt.ratio import Cap, Law, Ratio, correlation_matrix, orthant_correlation
-from dpadapt.hybrid.tilt.source import marginal_mechanisms, release_marginals
 from dpadapt.hybrid.tilt.target import Shift, ask_agreements, ask_shape, ask_shift
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.local.agents import Agents

@@ -22,7 +22,7 @@ from dpadapt.kernels import (
     rows_for_tddl,
 )
 from dpadapt.kernels.pool import Pool, nearest_in_ball
-from dpadapt.papers.kernels.doors.machines import MachineFacts, PINPConstants
+from dpadapt.papers.kernels.machines import MachineFacts, PINPConstants
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 FACTS = KernelFacts(rows=10**7, penalty=0.01, epsilon=1.0, delta=1e-6)

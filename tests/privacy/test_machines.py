@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpadapt.papers.kernels.doors.machines import (
+from dpadapt.papers.kernels.machines import (
     Answer,
     MachineFacts,
     PINPConstants,
     PINPMachine,
     SparseVectorConstants,
     SparseVectorMachine,
+    UpdatesEvent,
 )
-from dpadapt.papers.kernels.doors.updates import UpdatesEvent
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
 from dpadapt.privacy.core.errors import PrivacyError

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpadapt.papers.kernels.doors.machines import MachineFacts
+from dpadapt.papers.kernels.machines import MachineFacts
 from paper_command import call, needs_data
 from reproduce.data.classes import ClassData
 from reproduce.data.files import MissingDataError

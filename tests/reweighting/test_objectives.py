@@ -19,7 +19,7 @@ from dpadapt.papers.reweighting.objective import (
     profile_weights,
     reference_weights,
 )
-from dpadapt.papers.reweighting.queries.adaptation import JOINT_SQUARED
+from dpadapt.papers.reweighting.queries import JOINT_SQUARED
 from dpadapt.privacy import Cleaning
 
 LOSSES = [SquaredLoss(), LogisticLoss(), LogisticLoss(4)]

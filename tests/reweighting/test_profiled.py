@@ -11,14 +11,9 @@ from scipy.optimize import minimize
 
 from audit import epsilon_lower_bound
 from dpadapt import Private
-from dpadapt.papers.reweighting.profile import profile, profiled_objective
-from dpadapt.papers.reweighting.profiled_classification import ProfiledClassification
-from dpadapt.papers.reweighting.profiled_regression import ProfiledRegression
-from dpadapt.papers.reweighting.queries.profiled_gradients import (
-    HuberGradient,
-    LogisticGradient,
-    shrink_together,
-)
+from dpadapt.papers.reweighting.objective import profile, profiled_objective
+from dpadapt.papers.reweighting.profiled import ProfiledClassification, ProfiledRegression
+from dpadapt.papers.reweighting.queries import HuberGradient, LogisticGradient, shrink_together
 from dpadapt.privacy import Cleaning, PrivacyError
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.events import GaussianEvent

@@ -17,9 +17,10 @@ import pytest
 import dpadapt.reweighting
 from dpadapt.papers.reweighting.labelled_discrepancy import labelled_moment, row_length
 from dpadapt.papers.reweighting.objective import LogisticLoss, SquaredLoss
-from dpadapt.papers.reweighting.queries.adaptation import StepClaims, hidden_candidate_discrepancy
-from dpadapt.papers.reweighting.queries.labelled_moment import (
+from dpadapt.papers.reweighting.queries import (
     LabelledMoment,
+    StepClaims,
+    hidden_candidate_discrepancy,
     hidden_labelled_discrepancy,
     hidden_loss,
 )

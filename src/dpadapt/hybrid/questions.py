@@ -20,8 +20,7 @@ from dpadapt._types import FloatArray, IntArray
 from dpadapt.privacy.local.randomisers import BallResponse
 
 from . import protocol
-from .parity_rule import ParityRule
-from .rules import LinearRule, Rule
+from .rules import LinearRule, ParityRule, Rule
 
 AnyQuestion: TypeAlias = "Below | Within | SameSide | Mistake | Loss | Slope"
 

@@ -16,7 +16,7 @@ from .solver import Solver
 _SOLVERS: Mapping[str, type | str] = {
     "known-noise": KnownNoise,
     "adamix": "dpadapt.papers.mixing.adamix.AdaMix",
-    "theory": "dpadapt.papers.mixing.theory.Theory",
+    "theory": "dpadapt.papers.mixing.adamix.Theory",
 }
 
 

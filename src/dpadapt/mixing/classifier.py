@@ -70,7 +70,7 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
 
     _constraints: ClassVar[ParameterTable] = {
         "relation": [OneOf(*get_args(Relation))],
-        "steps": [Count(), Instance(Steps, "dpadapt.papers.mixing.steps.StepsAtNoise"), Null()],
+        "steps": [Count(), Instance(Steps, "dpadapt.papers.mixing.noisy_gd.StepsAtNoise"), Null()],
         "sample_size": [Positive(), Null()],
         "keep_trajectory": [Flag()],
     }

@@ -19,7 +19,7 @@ _COUNT_SHARE = 0.1  # mu of a noisy count over mu of all steps: half a percent m
 NAME = "clipped gradients"
 # of an individual filter: the mechanism, and what asks it
 _FILTER = "dpadapt.papers.mixing.filtered.FilteredGaussian"
-_FILTERED = "dpadapt.papers.mixing.filtered_gradients.FilteredGradients"
+_FILTERED = "dpadapt.papers.mixing.queries.FilteredGradients"
 
 
 class NoisyGradients:

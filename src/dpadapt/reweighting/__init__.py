@@ -13,12 +13,10 @@ _WHERE = {
     "..papers.reweighting.certificate": "anchored_bound printed_bound",
     "..papers.reweighting.classification_solvers": "GeneralGradient ProfiledLogistic",
     "..papers.reweighting.general_adaptation": "GeneralAdaptation",
-    "..papers.reweighting.labelled_discrepancy": "difference_of_convex",
-    "..papers.reweighting.objective": "HuberLoss SquaredLoss profile_weights",
-    "..papers.reweighting.other_discrepancies": (
-        "local_discrepancy one_sided_discrepancy unlabelled_discrepancy"
+    "..papers.reweighting.labelled_discrepancy": (
+        "difference_of_convex local_discrepancy one_sided_discrepancy unlabelled_discrepancy"
     ),
-    "..papers.reweighting.profile": "profiled_objective",
+    "..papers.reweighting.objective": "HuberLoss SquaredLoss profile_weights profiled_objective",
     "..papers.reweighting.regression_solvers": (
         "ConvexGradient GeneralRegression Profiled Statistics"
     ),

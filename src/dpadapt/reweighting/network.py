@@ -15,7 +15,7 @@ Noisy gradient descent whose noise is known in advance:
    noise alone explains is undone, and the public network remains.
 
 Sampling by batches is not offered: full gradients need no amplification, and their accounting is
-exact. The paper's own solvers are in :mod:`dpadapt.papers.reweighting.network`.
+exact. The paper's own solvers are in :mod:`dpadapt.papers.reweighting.classification_solvers`.
 """
 
 from __future__ import annotations

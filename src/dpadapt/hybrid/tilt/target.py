@@ -15,7 +15,7 @@ from dpadapt.privacy.local.randomisers import BinaryResponse
 
 from ..queries import pairs_of
 from ..questions import Below, SameSide, Within
-from .cells import CellLaws
+from .ratio import CellLaws
 
 _PHASES = (0.2, 0.3, 0.5)  # parts of the agents: each phase asks where the last one points
 _FIRST_WIDTHS = np.array([0.1, 0.2, 0.4, 0.8, 1.6, 3.2])

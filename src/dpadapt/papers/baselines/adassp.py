@@ -23,8 +23,7 @@ from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
 
-from ._base import PrivateClassifier, PrivateRegressor
-from ._tasks import BaselineTask, bound_of, fit_ridge, signed
+from ._tasks import BaselineTask, PrivateClassifier, PrivateRegressor, bound_of, fit_ridge, signed
 from .queries import CrossMoment, RowMoment, hidden_least_eigenvalue
 
 _FAILS = 0.05  # chance that the noise exceeds what the ridge is chosen for (Wang's rho)

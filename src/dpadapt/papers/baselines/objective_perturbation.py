@@ -31,8 +31,7 @@ from dpadapt.privacy import Guarantee, Private, Rows
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian
 
-from ._base import PrivateClassifier, PrivateRegressor
-from ._tasks import BaselineTask, signed
+from ._tasks import BaselineTask, PrivateClassifier, PrivateRegressor, signed
 from .queries import hidden_solution, linear_term, needed_strength, solver_reach
 
 _OUTPUT = 0.1  # share of the noise that covers the solver

@@ -6,7 +6,7 @@ moves their gradient a little, by an amount that is known. All are functions of 
 :math:`l` of M, and have a symmetric matrix H as their gradient:
 :math:`\partial F / \partial q_i = - x_i^T H x_i`.
 
-What one row does to M, inequality (1) below, is said in :mod:`.queries.bounds`.
+What one row does to M, inequality (1) below, is said in :mod:`.queries`.
 """
 
 from __future__ import annotations

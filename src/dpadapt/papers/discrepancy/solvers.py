@@ -32,8 +32,7 @@ from dpadapt.privacy.mechanisms import Exponential
 from dpadapt.privacy.statistics import SecondMoment
 
 from .certificate import planned_discrepancy, release_discrepancy
-from .frank_wolfe import NoisyFrankWolfe
-from .mirror_descent import NoisyMirrorDescent
+from .first_stage import NoisyFrankWolfe, NoisyMirrorDescent
 from .parameters import (
     PublicFacts,
     Tuning,

@@ -10,7 +10,7 @@ from dpadapt.kernels.interactive_predictor import AskedMethod
 from dpadapt.learning.constraints import Count, OneOf, ParameterTable
 from dpadapt.privacy.mechanisms.asked_model import Interactive
 
-from .doors.machines import MachineFacts, PINPConstants, SparseVectorConstants
+from .machines import MachineFacts, PINPConstants, SparseVectorConstants
 
 
 @dataclass(frozen=True)

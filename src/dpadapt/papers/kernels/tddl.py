@@ -42,8 +42,7 @@ from dpadapt.privacy.accounting.events import LaplaceEvent
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from . import queries
-from .advanced_composition import composed_epsilon
-from .error_bounds import excess_of_tddl
+from .error_bounds import composed_epsilon, excess_of_tddl
 
 CALIBRATIONS = ("gaussian", "laplace", "paper")
 

@@ -65,7 +65,7 @@ from dpadapt.privacy.mechanisms.counted import LabelledRows
 
 from .labelled_discrepancy import row_length
 from .objective import SquaredLoss
-from .queries.labelled_moment import hidden_loss
+from .queries import hidden_loss
 from .released_discrepancy import LabelledDiscrepancy
 
 _COUNTED = LabelledRows()

@@ -32,7 +32,7 @@ from dpadapt.privacy.mechanisms import (
 )
 
 from .moment_regression import MomentRegression, ReleasedMoment
-from .profiled_regression import ProfiledRegression
+from .profiled import ProfiledRegression
 
 _SCORE_SHARE = 0.1  # of the squared noise budget of a run, for its score
 

@@ -39,7 +39,7 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Mechanism, Rows, Session
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
-from ._adaptation import (
+from .convex_adaptation import (
     DISCREPANCY_SHARE,
     Adapted,
     PrivateGradients,
@@ -54,7 +54,7 @@ from ._adaptation import (
 )
 from .labelled_discrepancy import row_length
 from .objective import LogisticLoss, RowLoss, SmoothPenalty, loss_gradients, reference_weights
-from .queries.adaptation import StepClaims, candidate_sensitivity, hidden_candidate_discrepancy
+from .queries import StepClaims, candidate_sensitivity, hidden_candidate_discrepancy
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,9 +35,9 @@ from dpadapt.reweighting.queries import BoundedMoment
 from dpadapt.reweighting.residual_size import SizeLook
 
 from .labelled_discrepancy import ball_maximum, labelled_discrepancy, labelled_moment
-from .profile import profile
-from .profiled_regression import ProfiledRegression
-from .queries.profiled_gradients import shrink_together
+from .objective import profile
+from .profiled import ProfiledRegression
+from .queries import shrink_together
 
 _ROUNDS = 100  # of reweighting, at most
 _SETTLED = 1e-9  # change of the coefficients at which it stops

@@ -14,7 +14,6 @@ from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
 from dpadapt.reweighting.problem import LinearModel, RegressionProblem
 
-from ._adaptation import check_three
 from ._problems import PaperRegression, PaperSample
 from .choice import (
     Candidate,
@@ -24,12 +23,12 @@ from .choice import (
     choose_by_score,
     choose_on_holdout,
 )
-from .convex_adaptation import ConvexAdaptation
+from .convex_adaptation import ConvexAdaptation, check_three
 from .general_adaptation import GeneralAdaptation
 from .labelled_discrepancy import row_length
 from .moment_regression import MomentRegression
 from .objective import HuberLoss, RowLoss, SquaredLoss
-from .profiled_regression import ProfiledRegression
+from .profiled import ProfiledRegression
 from .theorems import ConvexSetting, theorem_2_steps
 
 _MOST_STEPS, _MOST_GENERAL_STEPS = 10_000, 1000  # if the theorem has more

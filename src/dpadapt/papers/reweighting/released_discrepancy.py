@@ -12,7 +12,7 @@ from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from .labelled_discrepancy import labelled_moment, row_length
-from .queries.labelled_moment import LabelledMoment, hidden_labelled_discrepancy
+from .queries import LabelledMoment, hidden_labelled_discrepancy
 
 
 @dataclass(frozen=True, eq=False)

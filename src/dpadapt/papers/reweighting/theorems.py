@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
 
-from ._adaptation import project
+from .convex_adaptation import project
 from .general_adaptation import GeneralAdaptation
 from .objective import SquaredLoss
 

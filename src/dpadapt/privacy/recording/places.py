@@ -29,13 +29,13 @@ from ..mechanisms.path import QUESTION_NUGGET, GaussianPath, _PathAnswers
 from ..mechanisms.purse import GaussianPurse
 from .tape import Recorded, Recording
 
-_MACHINES = "dpadapt.papers.kernels.doors.machines"
+_MACHINES = "dpadapt.papers.kernels.machines"
 _DRAWN = "dpadapt.papers.hybrid.doors"  # rows that are drawn from weights
 
 
 def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, str, Any]]:
     """Every place that is wrapped: owner, name, and what stands there while a recording runs."""
-    descent = import_module(f"{_DRAWN}._descent")  # by name: the core imports no paper
+    descent = import_module(f"{_DRAWN}._compiled")  # by name: the core imports no paper
     machines = import_module(_MACHINES)
 
     yield SecureNoise, "_generator", lambda self: stream

@@ -195,7 +195,7 @@ def drawn_descent(
     progress: Callable[[int, int], None] | None,
 ) -> FloatArray:
     """Run a descent; ``draw`` gives the places of so many rows."""
-    from ._descent import steps
+    from ._compiled import steps
 
     if not isinstance(source, _ContinuousNoise):
         raise PrivacyError(

@@ -148,7 +148,7 @@ def parity_masks(
     >>> [None if mask is None else np.flatnonzero(mask).tolist() for mask in masks]
     [None, None, [3, 8], None, None, [3, 8]]
     """
-    from ._elimination import solve_parity
+    from ._compiled import solve_parity
 
     keep = thinning(epsilon)
     words, width = _packed(rows, columns)
