@@ -105,7 +105,7 @@ class DualRows:
         return (len(factors) * factors).astype(self.coarse.dtype)[:, None]
 
 
-class Tilted:
+class TiltedWeights:
     """The weights of one tilt, and what they certify."""
 
     def __init__(self, source: DualRows, tilt: FloatArray) -> None:
@@ -147,7 +147,7 @@ class DiscrepancyLevel(NamedTuple):
         """The constraint's tau: under `accept`, so that approximate solutions are accepted."""
         return self.accept - self.slack
 
-    def solved_by(self, point: Tilted) -> bool:
+    def solved_by(self, point: TiltedWeights) -> bool:
         """Whether the weights are good enough, on the final level also near enough to uniform."""
         near = not self.final or point.nearest_below >= self.aim - self.slack
         return point.discrepancy <= self.accept and near
@@ -156,7 +156,7 @@ class DiscrepancyLevel(NamedTuple):
 class Incumbent(NamedTuple):
     """The best point of a level so far, the bound that was proved, and the passes it took."""
 
-    best: Tilted
+    best: TiltedWeights
     lower: float
     passes: int
 
@@ -193,7 +193,7 @@ def concentrated(weights: FloatArray) -> bool:
     return float(weights[_heaviest(weights)].sum()) >= _HEAVY_SHARE
 
 
-def newton(source: DualRows, start: Tilted, level: DiscrepancyLevel) -> Incumbent:
+def newton(source: DualRows, start: TiltedWeights, level: DiscrepancyLevel) -> Incumbent:
     """Maximise the smoothed dual until the level is solved, impossible, or out of passes."""
     smoothing = min(_SMOOTHING, 2 * level.slack / level.aim)
     point = start
@@ -203,7 +203,7 @@ def newton(source: DualRows, start: Tilted, level: DiscrepancyLevel) -> Incumben
         step = _newton_step(source, point, level.aim, smoothing, patience - found.passes)
         if step.length == 0:  # rounding errors: no way up can be seen
             return found._replace(passes=found.passes + step.passes)
-        point = Tilted(source, point.tilt + step.length * step.direction)
+        point = TiltedWeights(source, point.tilt + step.length * step.direction)
         better = level.solved_by(point) or point.discrepancy < found.best.discrepancy
         found = Incumbent(
             point if better else found.best,
@@ -213,7 +213,7 @@ def newton(source: DualRows, start: Tilted, level: DiscrepancyLevel) -> Incumben
     return found
 
 
-def quasi_newton(source: DualRows, start: Tilted, level: DiscrepancyLevel) -> Incumbent:
+def quasi_newton(source: DualRows, start: TiltedWeights, level: DiscrepancyLevel) -> Incumbent:
     """Do the same by L-BFGS."""
     d = len(source.target)
     mean_eigenvalue = start.trace_norm / d
@@ -232,13 +232,13 @@ def quasi_newton(source: DualRows, start: Tilted, level: DiscrepancyLevel) -> In
         half[upper] = scale * unknowns
         return half + np.triu(half, 1).T
 
-    evaluated: list[Tilted] = []  # the latest point only
+    evaluated: list[TiltedWeights] = []  # the latest point only
     found = Incumbent(start, level.lower, 0)
 
     def negative_dual(unknowns: FloatArray) -> tuple[float, FloatArray]:
         nonlocal found
         found = found._replace(passes=found.passes + 1)
-        point = Tilted(source, symmetric(unknowns))
+        point = TiltedWeights(source, symmetric(unknowns))
         evaluated[:] = [point]
         trace = _SmoothTrace(point.eigenvalues, smoothing)
         value = point.log_mean - point.alignment + level.aim * trace.roots.sum()
@@ -272,7 +272,7 @@ class _Step(NamedTuple):
 
 
 def _newton_step(
-    source: DualRows, point: Tilted, level: float, smoothing: float, max_passes: int
+    source: DualRows, point: TiltedWeights, level: float, smoothing: float, max_passes: int
 ) -> _Step:
     """Return an approximate Newton direction of the negative dual and a step along it."""
     trace = _SmoothTrace(point.eigenvalues, smoothing * point.trace_norm / len(point.tilt))
@@ -323,7 +323,7 @@ def _heaviest(weights: FloatArray) -> npt.NDArray[np.intp]:
 
 
 def _preconditioner(
-    source: DualRows, point: Tilted, bends: FloatArray
+    source: DualRows, point: TiltedWeights, bends: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
     """Return the inverse of an estimate of the second derivative.
 

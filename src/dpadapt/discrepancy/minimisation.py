@@ -34,7 +34,7 @@ from .dual import (
     DiscrepancyLevel,
     DualRows,
     Incumbent,
-    Tilted,
+    TiltedWeights,
     concentrated,
     newton,
     norm,
@@ -153,7 +153,7 @@ def minimise_discrepancy(
         raise ValueError(f"gap must be positive, got {gap!r}")
     source = DualRows(np.asarray(X, dtype=float), np.asarray(target_moment, dtype=float))
     unit = source.unit**2
-    uniform = best = Tilted(source, np.zeros_like(source.target))
+    uniform = best = TiltedWeights(source, np.zeros_like(source.target))
     direction = _worst_direction(uniform.residual)
     lower = max(0.0, float(np.vdot(direction, source.target) - source.forms(direction).max()))
     moments = norm(source.target) + norm(source.target - uniform.residual)
@@ -240,10 +240,10 @@ def _worst_direction(residual: FloatArray) -> FloatArray:
     return direction
 
 
-def _first_guess(source: DualRows, uniform: Tilted) -> Tilted:
+def _first_guess(source: DualRows, uniform: TiltedWeights) -> TiltedWeights:
     """Return a small tilt along the residual of uniform weights."""
     forms = source.forms(uniform.residual)
     spread = float(np.ptp(forms))
     if spread > 0:
-        return Tilted(source, uniform.residual * (_FIRST_TILT / spread))
-    return Tilted(source, uniform.residual)
+        return TiltedWeights(source, uniform.residual * (_FIRST_TILT / spread))
+    return TiltedWeights(source, uniform.residual)

@@ -79,15 +79,15 @@ class SmoothNorm:
         t = self.mu * values
         shift = np.abs(t).max()
         up, down = np.exp(t - shift), np.exp(-t - shift)
-        return assembled((up - down) / (up + down).sum(), vectors)
+        return from_spectrum((up - down) / (up + down).sum(), vectors)
 
 
-def assembled(values: FloatArray, vectors: FloatArray) -> FloatArray:
+def from_spectrum(values: FloatArray, vectors: FloatArray) -> FloatArray:
     """Symmetric matrix of these eigenvalues and eigenvectors.
 
     Examples
     --------
-    >>> assembled(np.array([1.0, 2.0]), np.eye(2))
+    >>> from_spectrum(np.array([1.0, 2.0]), np.eye(2))
     array([[1., 0.],
            [0., 2.]])
     """
@@ -98,7 +98,7 @@ def assembled(values: FloatArray, vectors: FloatArray) -> FloatArray:
 # How sharp: the smoothing may hide this share of the uniform weights' discrepancy, log(2d) / mu.
 
 
-class Projected(NamedTuple):
+class ProjectedObjective(NamedTuple):
     """The objective at some weights, with the best coefficients for them.
 
     Attributes
@@ -113,7 +113,7 @@ class Projected(NamedTuple):
 
     Examples
     --------
-    >>> Projected(0.5, np.zeros(1), np.zeros(2), np.diag([0.3, -0.4])).discrepancy
+    >>> ProjectedObjective(0.5, np.zeros(1), np.zeros(2), np.diag([0.3, -0.4])).discrepancy
     0.4
     """
 
@@ -182,7 +182,7 @@ class SingleStageProblem:
         """Factor of the discrepancy, 4 Lambda^2."""
         return 4 * self.radius**2
 
-    def at(self, weights: FloatArray) -> Projected:
+    def at(self, weights: FloatArray) -> ProjectedObjective:
         """Objective and best coefficients at these weights."""
         moment = weighted_moment(self.X, weights)
         w = ball_least_squares(
@@ -193,9 +193,9 @@ class SingleStageProblem:
         losses, residual = (self.X @ w - self.y) ** 2, self.target_moment - moment
         fit = float(weights @ losses + self.ridge * (w @ w))
         value = fit + self.strength * self.smoothing.value(residual)
-        return Projected(value, w, losses, residual)
+        return ProjectedObjective(value, w, losses, residual)
 
-    def gradient(self, point: Projected) -> FloatArray:
+    def gradient(self, point: ProjectedObjective) -> FloatArray:
         """Gradient of G in q, by the envelope theorem."""
         H = self.smoothing.gradient(point.residual)
         return np.asarray(point.losses + self.strength * row_scores(self.X, H))

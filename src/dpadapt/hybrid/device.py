@@ -29,7 +29,7 @@ from threading import Lock
 from typing import Any
 
 from dpadapt.privacy.core.errors import PrivacyError
-from dpadapt.privacy.files.whole_files import draft_of, sync, turn
+from dpadapt.privacy.files.whole_files import draft_of, sync, writer_lock
 from dpadapt.privacy.local.agents import Agents
 
 from . import protocol
@@ -74,7 +74,7 @@ class AnswerOnce:
 
     def _first(self, asked: str, draw: Callable[[], bytes]) -> bytes | None:
         """Draw and keep an answer, or find that of who was quicker."""
-        with turn(self._path.parent), draft_of(self._path, 0o600) as draft:
+        with writer_lock(self._path.parent), draft_of(self._path, 0o600) as draft:
             if (found := self._read()) is not None:
                 return found
             state = {"dpadapt": _VERSION, "asked": asked, "said": draw().decode()}

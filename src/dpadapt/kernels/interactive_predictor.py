@@ -33,12 +33,12 @@ _FREE = ("estimator", "state", "most_questions", "ledger", "verbose")
 _SHOWN = 50  # public rows on which a kernel of one's own is compared
 
 
-class AskedMethod(Strategy):
+class AnswerMethod(Strategy):
     """A way to answer questions about a private model.
 
     Examples
     --------
-    >>> isinstance(NoisePath(), AskedMethod)
+    >>> isinstance(NoisePath(), AnswerMethod)
     True
     """
 
@@ -57,7 +57,7 @@ class AskedMethod(Strategy):
 
 
 @dataclass(frozen=True)
-class NoisePath(AskedMethod):
+class NoisePath(AnswerMethod):
     """One path of a Gaussian process, for any number of questions.
 
     Examples

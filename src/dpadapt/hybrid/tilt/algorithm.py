@@ -28,7 +28,15 @@ from dpadapt.privacy.mechanisms import Gaussian
 from ..queries import Agreements, TiltedRows, TiltedSlope
 from ..questions import Slope
 from ..rules import LinearRule, feature_count, raw_features
-from .laws import CLEAR, DRAWS, locate, marginal_mechanisms, moved, release_marginals, weigh_all
+from .laws import (
+    CLEAR_SIGNAL,
+    DRAWS,
+    locate,
+    marginal_mechanisms,
+    moved,
+    release_marginals,
+    unit_weights,
+)
 from .plan import (
     LAST,
     MARGINALS,
@@ -207,7 +215,7 @@ def tilt_mechanisms(session: Session, columns: Columns, *, agents: bool) -> dict
     """
     width, rule = session.n_columns, columns.blank
     planned = marginal_mechanisms(session, MARGINALS)
-    slope = TiltedSlope(TiltedRows(rule, weigh_all), rule.coefficients)
+    slope = TiltedSlope(TiltedRows(rule, unit_weights), rule.coefficients)
 
     def slopes(share: float, count: int) -> Gaussian:
         return with_share(session, slope, share, rule.width, count)
@@ -243,7 +251,7 @@ def curator_alone(session: Session, grants: Any, columns: Columns) -> LinearRule
     """
     source = release_marginals(session, grants, columns.origin, columns.unit)
     plain = columns.scaled(source.law)
-    return tilted_descent(session, grants.plain, TiltedRows(plain, weigh_all), plain, _FLAT)
+    return tilted_descent(session, grants.plain, TiltedRows(plain, unit_weights), plain, _FLAT)
 
 
 def hybrid_tilt(
@@ -287,7 +295,7 @@ def hybrid_tilt(
     target = columns.scaled(found.target)
     # a scale that is mostly noise teaches nothing: then both runs are one, in the agents' scale
     plain = columns.scaled(source.law) if source.clear else target
-    plain_rows = TiltedRows(plain, weigh_all)
+    plain_rows = TiltedRows(plain, unit_weights)
     plain = tilted_descent(session, grants.plain, plain_rows, plain, _FLAT)
 
     noise = slope_noise(grants.tilted, session.n_rows, target.width)
@@ -300,7 +308,7 @@ def hybrid_tilt(
     name = "source scale" if source.clear else "target scale, first run"
     one, two = trials.first(name, plain), trials.first("target scale", tilted)
     start = best([one, two])
-    if start.guess > _REWEIGH and noise <= CLEAR:
+    if start.guess > _REWEIGH and noise <= CLEAR_SIGNAL:
         reweighed = _reweighed(session, grants.last, trials, plain, target)
         start = trials.clearly_better(reweighed, start)
         last = start.rule

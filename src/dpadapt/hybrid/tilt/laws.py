@@ -189,16 +189,16 @@ def _normal_cells() -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 DRAWS = 20_000  # public rows of a law, for the features' scale and the cap
-CLEAR = 0.05  # noise of a gradient, over its signal, that a cap is raised for
+CLEAR_SIGNAL = 0.05  # noise of a gradient, over its signal, that a cap is raised for
 _TOO_MUCH_NOISE = 1.0  # above, a tilt is given up
 
 
-def weigh_all(X: FloatArray, y: FloatArray) -> FloatArray:
+def unit_weights(X: FloatArray, y: FloatArray) -> FloatArray:
     """Weight 1 for every row.
 
     Examples
     --------
-    >>> weigh_all(np.zeros((2, 1)), np.zeros(2))
+    >>> unit_weights(np.zeros((2, 1)), np.zeros(2))
     array([1., 1.])
     """
     return np.ones(len(X))
@@ -218,7 +218,7 @@ class Tilt:
 
     Examples
     --------
-    >>> Tilt(weigh_all, Cap.none(0.01)).overlap
+    >>> Tilt(unit_weights, Cap.none(0.01)).overlap
     True
     """
 
@@ -228,7 +228,7 @@ class Tilt:
 
 
 @dataclass(frozen=True, eq=False)
-class Located:
+class Populations:
     """Where both populations are.
 
     Attributes
@@ -247,7 +247,7 @@ class Located:
     --------
     >>> wide = Law(np.zeros(1), np.ones(1), np.eye(1))
     >>> narrow = Law(np.zeros(1), np.array([0.5]), np.eye(1))
-    >>> found = Located(Ratio(wide, narrow), narrow, shifted=True, beyond=False)
+    >>> found = Populations(Ratio(wide, narrow), narrow, shifted=True, beyond=False)
     >>> found.tilt(noise=0.01).weight(np.array([[0.0], [2.0]]), np.zeros(2)).round(3)
     array([1.   , 0.003])
     """
@@ -260,13 +260,13 @@ class Located:
 
     def tilt(self, noise: float) -> Tilt:
         """Tilt for gradients that have this noise if no row weighs more than 1."""
-        flat = Tilt(weigh_all, Cap.none(noise))
+        flat = Tilt(unit_weights, Cap.none(noise))
         if not self.shifted:
             return flat
         rows = replace(self.target, cells=self.ratio.target.cells).draw(DRAWS)
-        cap = Cap.best(self.ratio.logs(rows), noise, CLEAR)
+        cap = Cap.best(self.ratio.logs(rows), noise, CLEAR_SIGNAL)
         if self.beyond or cap.noise > _TOO_MUCH_NOISE:
-            return Tilt(weigh_all, flat.cap, overlap=False)
+            return Tilt(unit_weights, flat.cap, overlap=False)
         ratio, top = self.ratio, math.log(cap.weight)
         return Tilt(lambda X, y: np.exp(np.minimum(ratio.logs(X) - top, 0.0)), cap)
 
@@ -289,7 +289,7 @@ def locate(
     poll: Poll,
     shares: AgentShares,
     source: Marginals,
-) -> Located:
+) -> Populations:
     """Laws of both populations; correlations only if there is a grant for them.
 
     Examples
@@ -334,7 +334,7 @@ def locate(
     )
     shifted = source.clear and (shift.any or changed)
     target = Law(centre, spread, theirs, shape, tilted)
-    return Located(ratio, target, shifted, shift.at_the_edge, spare)
+    return Populations(ratio, target, shifted, shift.at_the_edge, spare)
 
 
 def _correlations(

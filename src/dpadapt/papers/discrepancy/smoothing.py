@@ -18,7 +18,7 @@ import numpy as np
 
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
-from dpadapt.discrepancy.variable_projection import SmoothNorm, assembled
+from dpadapt.discrepancy.variable_projection import SmoothNorm, from_spectrum
 
 from .queries import RowBounds
 
@@ -137,7 +137,7 @@ class OneSidedSoftmax(Softmax):
         """Gradient H, a density matrix."""
         values, vectors = np.linalg.eigh(M)
         up = np.exp(self.mu * (values - values.max()))
-        return assembled(up / up.sum(), vectors)
+        return from_spectrum(up / up.sum(), vectors)
 
     def bracket(self, value: float, d: int) -> tuple[float, float]:
         """Interval that holds the largest eigenvalue."""
@@ -223,7 +223,9 @@ class PNorm:
             return np.zeros_like(M)
         t = values / largest
         total = float((t ** (2 * self.p)).sum())
-        return assembled(2 * largest * t ** (2 * self.p - 1) * total ** (1 / self.p - 1), vectors)
+        return from_spectrum(
+            2 * largest * t ** (2 * self.p - 1) * total ** (1 / self.p - 1), vectors
+        )
 
     def bracket(self, value: float, d: int) -> tuple[float, float]:
         """Interval that holds the spectral norm (not its square)."""

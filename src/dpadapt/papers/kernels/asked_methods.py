@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpadapt.kernels.constants import Bounds, Constants
-from dpadapt.kernels.interactive_predictor import AskedMethod
+from dpadapt.kernels.interactive_predictor import AnswerMethod
 from dpadapt.learning.constraints import Count, OneOf, ParameterTable
 from dpadapt.privacy.mechanisms.asked_model import Interactive
 
@@ -14,7 +14,7 @@ from .machines import MachineFacts, PINPConstants, SparseVectorConstants
 
 
 @dataclass(frozen=True)
-class PINP(AskedMethod):
+class PINP(AnswerMethod):
     """The paper's Algorithm 1, with corrected constants; one output.
 
     Parameters
@@ -49,7 +49,7 @@ class PINP(AskedMethod):
 
 
 @dataclass(frozen=True)
-class SparseVector(AskedMethod):
+class SparseVector(AnswerMethod):
     """Decides and answers with separate noise; one output.
 
     Parameters

@@ -234,10 +234,10 @@ class ProcessHolders(Holders):
     def answer(
         self, question: Question, asked: IntArray, randomiser: Randomiser, source: NoiseSource
     ) -> Replies:
-        from .pipes import converse
+        from .pipes import ask_programs
 
         epsilon, width = randomiser.epsilon, question.width
-        said = converse(
+        said = ask_programs(
             [self._commands[agent] for agent in asked],
             (question.request(place, int(agent), epsilon) for place, agent in enumerate(asked)),
             timeout=self._timeout,

@@ -175,10 +175,10 @@ def as_read(table: Table) -> Any:
         return table.look()[0]
     if is_sparse(table):
         return table.copy()
-    return ruled(table).look()[0]
+    return with_schema(table).look()[0]
 
 
-def ruled(table: Table) -> ReadBlock:
+def with_schema(table: Table) -> ReadBlock:
     """Block with its schema; one that has none holds numbers."""
     if isinstance(table, ReadBlock):
         return table

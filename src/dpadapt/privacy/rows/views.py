@@ -13,7 +13,7 @@ from dpadapt._types import FloatArray, IntArray
 from .arrow import ArrowBlock
 from .foreign import Alone, apply, note
 from .row_wise import row_wise
-from .schema import ReadBlock, Schema, is_sparse, ruled
+from .schema import ReadBlock, Schema, is_sparse, with_schema
 from .sources import Block, ParquetRows, RowSource, unique
 from .tables import Table, numbers
 
@@ -169,7 +169,7 @@ class MappedRows(RowSource):
         if is_sparse(table):
             out[...] = self._seen(table, len(out))
             return out
-        block, everybody = ruled(table), np.ones(len(out), dtype=bool)
+        block, everybody = with_schema(table), np.ones(len(out), dtype=bool)
         _, fits = block.look(strict=True)
         fits = everybody if fits is None else fits
         for rows, strict in ((fits, True), (~fits, False)):
