@@ -27,7 +27,7 @@ import numpy as np  # noqa: E402
 
 from dpadapt.discrepancy import discrepancy, minimise_discrepancy  # noqa: E402
 from dpadapt.discrepancy.matrices import weighted_moment  # noqa: E402
-from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe  # noqa: E402
+from dpadapt.papers.discrepancy.first_stage import NoisyFrankWolfe  # noqa: E402
 from dpadapt.papers.discrepancy.smoothing import Softmax  # noqa: E402
 
 # LDM takes the two samples; the target rows here have the wanted second moment.

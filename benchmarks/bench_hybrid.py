@@ -24,15 +24,19 @@ import numpy as np  # noqa: E402
 
 from dpadapt import Private  # noqa: E402
 from dpadapt.hybrid.rules import LinearRule  # noqa: E402
-from dpadapt.papers.hybrid.doors._alias import DrawTable  # noqa: E402
-from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh  # noqa: E402
-from dpadapt.papers.hybrid.doors.weights import (  # noqa: E402
+from dpadapt.papers.hybrid.doors._compiled import DrawTable  # noqa: E402
+from dpadapt.papers.hybrid.doors.weights import (  # noqa: E402  # noqa: E402
     RowWeights,
+    Weighted,
     log_cap,
+    reweigh,
 )
-from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
-from dpadapt.papers.hybrid.queries.weighted_slopes import WeightedSlope  # noqa: E402
-from dpadapt.papers.hybrid.sgd_learner import SGDLearner  # noqa: E402
+from dpadapt.papers.hybrid.learners import (  # noqa: E402
+    LearningTask,
+    SGDLearner,
+    WeightedRows,
+)
+from dpadapt.papers.hybrid.queries import WeightedSlope  # noqa: E402
 from dpadapt.privacy.core.noise import SecureNoise, SeededNoise  # noqa: E402
 
 DENSITY = 0.2

@@ -31,16 +31,17 @@ from dpadapt.hybrid.questions import Mistake  # noqa: E402
 from dpadapt.hybrid.rules import LinearRule  # noqa: E402
 from dpadapt.papers.hybrid.doors.draws import draws  # noqa: E402
 from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent  # noqa: E402
-from dpadapt.papers.hybrid.doors.weighted import (  # noqa: E402
+from dpadapt.papers.hybrid.doors.weights import (  # noqa: E402  # noqa: E402
+    RowWeights,
     cap_of,
+    draw_rate,
     reweigh,
 )
-from dpadapt.papers.hybrid.doors.weights import (  # noqa: E402
-    RowWeights,
-    draw_rate,
+from dpadapt.papers.hybrid.learners import (  # noqa: E402
+    LearningTask,
+    SGDLearner,
+    WeightedRows,
 )
-from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows  # noqa: E402
-from dpadapt.papers.hybrid.sgd_learner import SGDLearner  # noqa: E402
 from dpadapt.privacy.accounting.composition import compose_epsilon  # noqa: E402
 from dpadapt.privacy.local.agents import Agents  # noqa: E402
 from dpadapt.privacy.local.replies import estimate  # noqa: E402

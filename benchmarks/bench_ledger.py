@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dpadapt.papers.hybrid.doors.draws import DrawsEvent
 from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
-from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+from dpadapt.papers.kernels.machines import UpdatesEvent
 from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import BudgetExceeded, Ledger
@@ -33,7 +33,7 @@ from dpadapt.privacy.accounting.events import (
 )
 from dpadapt.privacy.ledger import tables
 from dpadapt.privacy.ledger.ledger import Account
-from dpadapt.privacy.ledger.records import encode
+from dpadapt.privacy.ledger.records import encode_events
 
 KINDS: list[Callable[[float], Event]] = [
     lambda u: GaussianEvent("a", u, 3000.0),
@@ -69,7 +69,7 @@ def fill(account: Account, count: int, kinds: list[int]) -> None:
         for number in range(balance.number, count):
             events = charge(draw, number, kinds)
             now = "2026-01-01T00:00:00.000000+00:00"
-            balance = tables.append(connection, balance, now, "fit", encode(events), events)
+            balance = tables.append(connection, balance, now, "fit", encode_events(events), events)
 
 
 def seconds(task: Callable[[], object]) -> float:

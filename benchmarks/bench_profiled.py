@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 from sklearn.linear_model import HuberRegressor  # noqa: E402
 
 from dpadapt import Private  # noqa: E402
-from dpadapt.papers.reweighting.profiled_regression import ProfiledRegression  # noqa: E402
+from dpadapt.papers.reweighting.profiled import ProfiledRegression  # noqa: E402
 from dpadapt.privacy import Cleaning  # noqa: E402
 
 

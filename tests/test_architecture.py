@@ -38,9 +38,9 @@ CLOSED |= {"rows.parquet", "core.cleaning", "statistics.directions"}
 READERS_OF_PAPERS = {
     f"papers/{each}.py"
     for each in (
-        *("hybrid/doors/descent", "hybrid/doors/draws", "hybrid/doors/loans"),
-        *("hybrid/doors/parity", "hybrid/doors/weighted", "hybrid/doors/weights"),
-        *("kernels/doors/machines", "mixing/filtered", "selection/exponential"),
+        *("hybrid/doors/descent", "hybrid/doors/draws"),
+        *("hybrid/doors/parity", "hybrid/doors/weights"),
+        *("kernels/machines", "mixing/filtered", "selection/exponential"),
         *("selection/laplace", "selection/random_stopping"),
     )
 }

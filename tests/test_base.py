@@ -31,8 +31,8 @@ from dpadapt.learning.constraints import (
     NonNegative,
     Null,
     OneOf,
+    ParameterTable,
     Positive,
-    Table,
     Vector,
     check_value,
     constraints_of,
@@ -51,13 +51,13 @@ from dpadapt.report.filing import story
 @dataclass(frozen=True)
 class Soft(Strategy):
     sharpness: float = 1.0
-    _constraints: ClassVar[Table] = {"sharpness": [Positive()]}
+    _constraints: ClassVar[ParameterTable] = {"sharpness": [Positive()]}
 
 
 @dataclass(frozen=True)
 class Plain(Strategy):
     factor: float = 1.0
-    _constraints: ClassVar[Table] = {"factor": [NonNegative()]}
+    _constraints: ClassVar[ParameterTable] = {"factor": [NonNegative()]}
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Stepwise(Strategy):
     steps: int = 10
     rate: float | None = None
     smoothing: str | Soft = "soft"
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "steps": [Count()],
         "rate": [Positive(), Null()],
         "smoothing": [Named({"soft": Soft})],
@@ -77,7 +77,7 @@ class Stepwise(Strategy):
 
 
 class Parameters(PrivateEstimator):
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "solver": [Named({"plain": Plain, "stepwise": Stepwise})],
         "ridge": [NonNegative()],
     }

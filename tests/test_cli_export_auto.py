@@ -186,7 +186,7 @@ def inputs(content, rows):
             given[each["name"]][given[each["name"]] == "(missing)"] = ""
         elif "date" in each:
             moments = [scorer.date_of(cell, each["written"]) for cell in cells_]
-            part = scorer.PARTS[each["date"]]
+            part = scorer.DATE_PARTS[each["date"]]
             given[each["name"]] = np.array([math.nan if m is None else part(m) for m in moments])
         else:
             given[each["name"]] = np.array([scorer.number_of(cell) for cell in cells_])
@@ -221,9 +221,9 @@ ONNX = {
     "ReduceMax": lambda given, axes, keepdims: given.max(axis=axes[0], keepdims=bool(keepdims)),
     "ReduceSum": lambda given, axes, keepdims: given.sum(axis=axes[0], keepdims=bool(keepdims)),
     "ArgMax": lambda given, axis, keepdims: given.argmax(axis=axis),
-    "Softmax": lambda given, axis: scorer.softmax(given),
+    "Softmax": lambda given, axis: scorer.class_shares(given),
     "Where": np.where,
-} | {kind: scorer.STEPS[kind] for kind in SHARED}
+} | {kind: scorer.OPERATORS[kind] for kind in SHARED}
 
 
 def evaluated(content, given):
@@ -401,7 +401,7 @@ def test_cells_mean_what_they_do_in_the_library():
             assert scorer.date_of(cell, how) == dates._moment(dates._written(cell), how)
     assert scorer.NOTHING == tables._NOTHING
     assert scorer.MISSING == cells._MISSING
-    assert set(scorer.PARTS) == set(dates._PARTS)
+    assert set(scorer.DATE_PARTS) == set(dates._PARTS)
 
 
 @pytest.mark.parametrize(

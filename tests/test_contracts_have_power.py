@@ -26,7 +26,7 @@ from dpadapt.baselines import AdaSSPClassifier
 from dpadapt.learning.checks import aligned_private, public_scaling, session_options
 from dpadapt.learning.linear import LinearRegressor
 from dpadapt.learning.progress import row_progress
-from dpadapt.papers.hybrid.doors.weighted import WeightedMean
+from dpadapt.papers.hybrid.doors.weights import WeightedMean
 from dpadapt.papers.mixing.queries import PricedGradients
 from dpadapt.privacy import Cleaning, RowMean, RowSum
 from dpadapt.privacy.core.noise import _ContinuousNoise

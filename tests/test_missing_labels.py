@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
+from dpadapt.auto.queries import MeanNumber
 from scipy.sparse import csr_matrix
 
 from dpadapt import (
@@ -29,12 +30,10 @@ from dpadapt import (
 from dpadapt import baselines as b
 from dpadapt.audit import library
 from dpadapt.audit.library import combinations
-from dpadapt.audit.replaying import labels_of
-from dpadapt.auto.queries import MeanNumber
+from dpadapt.audit.replaying import task_labels
 from dpadapt.learning.story import labels_told
-from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh
-from dpadapt.papers.hybrid.doors.weights import RowWeights
-from dpadapt.papers.hybrid.queries.mistakes import ClassLosses
+from dpadapt.papers.hybrid.doors.weights import RowWeights, Weighted, reweigh
+from dpadapt.papers.hybrid.queries import ClassLosses
 from dpadapt.privacy import Cleaning, PrivacyError, RowSum
 from dpadapt.privacy.mechanisms import Gaussian, GaussianPurse, count_labels
 from dpadapt.privacy.mechanisms.counted import COUNTED, LabelledRows, counted
@@ -72,7 +71,7 @@ def chosen():
 def sample(task, rows=ROWS):
     rng = np.random.default_rng(3)
     X = rng.normal(size=(rows, 3)) + 0.3
-    y = labels_of(task, X)
+    y = task_labels(task, X)
     return X, np.where(rng.random(rows) < 0.1, rng.permutation(y), y)
 
 

@@ -20,7 +20,7 @@ from dpadapt.modelfolder import load_model
 from dpadapt.modelfolder.record import seal, sealed_facts
 from dpadapt.privacy import Ledger
 from dpadapt.privacy.files.guarantees import read_guarantee
-from dpadapt.privacy.files.whole_files import patience, turn, whole_file
+from dpadapt.privacy.files.whole_files import patience, whole_file, writer_lock
 from dpadapt.privacy.ledger import tables as tables_of_ledger
 from dpadapt.privacy.ledger.sqlite import SqliteStore
 
@@ -284,7 +284,7 @@ def test_an_evaluation_that_was_paid_for_is_kept_somewhere(here, monkeypatch):
 
 
 def test_files_of_others_are_not_waited_for(tmp_path):
-    with turn(tmp_path), whole_file(tmp_path / "a") as draft:
+    with writer_lock(tmp_path), whole_file(tmp_path / "a") as draft:
         draft.write_text("b")
     assert [each.name for each in tmp_path.iterdir()] == ["a"]
 
@@ -357,7 +357,7 @@ def test_a_backup_is_a_ledger_that_is_not_in_use(here):
 
 def test_a_folder_that_another_has_locked_ends_the_wait(tmp_path, monkeypatch):
     monkeypatch.setenv("DPADAPT_WAIT", "0")
-    with turn(tmp_path):
+    with writer_lock(tmp_path):
         text = run(
             *("ledger", "create", "--ledger", tmp_path / "b.db", "--dataset", "p"),
             *("--epsilon", 1, "--delta", 1e-6),

@@ -250,7 +250,7 @@ def _events() -> list[Any]:
     """One event of every kind."""
     from dpadapt.papers.hybrid.doors.draws import DrawsEvent
     from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
-    from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+    from dpadapt.papers.kernels.machines import UpdatesEvent
     from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
     from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
     from dpadapt.privacy.accounting import events as e

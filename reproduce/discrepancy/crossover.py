@@ -17,7 +17,7 @@ from scipy import stats
 from dpadapt.discrepancy.minimisation import discrepancy, minimise_discrepancy
 from dpadapt.discrepancy.moments import release_second_moment
 from dpadapt.learning.figures import GREY, set_title
-from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.papers.discrepancy.first_stage import NoisyFrankWolfe
 from dpadapt.papers.discrepancy.parameters import PublicFacts, frank_wolfe_parameters
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.statistics import SecondMoment

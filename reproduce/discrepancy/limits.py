@@ -15,8 +15,7 @@ import numpy as np
 
 from dpadapt.discrepancy.minimisation import discrepancy
 from dpadapt.discrepancy.variable_projection import variable_projection
-from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
-from dpadapt.papers.discrepancy.mirror_descent import NoisyMirrorDescent
+from dpadapt.papers.discrepancy.first_stage import NoisyFrankWolfe, NoisyMirrorDescent
 from dpadapt.papers.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
 from dpadapt.papers.discrepancy.smoothing import Softmax
 

@@ -15,8 +15,7 @@ from dpadapt.discrepancy.minimisation import minimise_discrepancy
 from dpadapt.discrepancy.moments import NoisyMoment, release_second_moment
 from dpadapt.discrepancy.second_stage import weighted_ridge
 from dpadapt.discrepancy.variable_projection import variable_projection
-from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
-from dpadapt.papers.discrepancy.mirror_descent import NoisyMirrorDescent
+from dpadapt.papers.discrepancy.first_stage import NoisyFrankWolfe, NoisyMirrorDescent
 from dpadapt.papers.discrepancy.parameters import (
     PublicFacts,
     frank_wolfe_parameters,

@@ -17,7 +17,7 @@ from dpadapt.hybrid import (
     TightSchedule,
 )
 from dpadapt.learning.figures import BLUE, GREY, ORANGE, set_title
-from dpadapt.papers.hybrid.parity import parity_rows
+from dpadapt.papers.hybrid.learners import parity_rows
 from dpadapt.privacy import Private
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells

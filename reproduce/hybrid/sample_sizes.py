@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpadapt.learning.figures import BLUE, GREY, ORANGE, set_title
 from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
-from dpadapt.papers.hybrid.parity import parity_rows
+from dpadapt.papers.hybrid.learners import parity_rows
 from dpadapt.papers.hybrid.sample_sizes import (
     sizes_of_algorithm_1,
     sizes_of_algorithm_2,

@@ -12,7 +12,7 @@ from dpadapt.kernels import TDIL, KernelClassifier, KernelFacts, answer_error
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.erm import solve
 from dpadapt.kernels.losses import Logistic
-from dpadapt.papers.kernels.doors.machines import PINPConstants, Setting
+from dpadapt.papers.kernels.machines import MachineFacts, PINPConstants
 from dpadapt.privacy import Private
 from reproduce.page import finish, panels
 from reproduce.runs import Options, Rows, run_cells
@@ -58,7 +58,7 @@ def asked(cell: Cell, rng: np.random.Generator) -> dict[str, float]:
     truth = solve(X, y, Logistic(), PENALTY, 1.0).ravel()
     norm = float(np.sqrt(2 * np.log(2) / PENALTY))
     bounds = Bounds(2 / (PENALTY * cell.rows), norm)
-    setting = Setting(bounds.prediction, 1.0, norm, EPSILON, DELTA, QUESTIONS)
+    setting = MachineFacts(bounds.prediction, 1.0, norm, EPSILON, DELTA, QUESTIONS)
     machine, model, updates = PINPConstants.calibrated(setting), np.zeros(COLUMNS), 0
     Z, _ = draw_rows(rng, QUESTIONS)
     answers = np.empty(QUESTIONS)

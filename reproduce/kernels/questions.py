@@ -10,7 +10,7 @@ import numpy as np
 
 from dpadapt.kernels.losses import Logistic
 from dpadapt.learning.figures import set_title
-from dpadapt.papers.kernels.doors.machines import PINPConstants, Setting, SparseVectorConstants
+from dpadapt.papers.kernels.machines import MachineFacts, PINPConstants, SparseVectorConstants
 from dpadapt.papers.kernels.tddl import composed_epsilon
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
@@ -51,7 +51,7 @@ class Cell:
     counts: tuple[int, ...]
 
 
-def stated_noise(method: str, setting: Setting) -> float:
+def stated_noise(method: str, setting: MachineFacts) -> float:
     """Standard deviation of an answer's noise; for learners from questions, their threshold.
 
     Parameters
@@ -62,7 +62,7 @@ def stated_noise(method: str, setting: Setting) -> float:
 
     Examples
     --------
-    >>> one, many = (Setting(1e-3, 1.0, 1.0, 1.0, 1e-6, questions) for questions in (1, 100))
+    >>> one, many = (MachineFacts(1e-3, 1.0, 1.0, 1.0, 1e-6, questions) for questions in (1, 100))
     >>> stated_noise("dpadapt", one) == stated_noise("dpadapt", many)
     True
     >>> round(stated_noise("TDDL, Gaussian", many) / stated_noise("TDDL, Gaussian", one))
@@ -94,7 +94,7 @@ def run_cell(cell: Cell) -> Rows:
     facts = ours.setup_.facts(Logistic(), ours.penalty_, ROWS, 1)
     lines = []
     for count in cell.counts:
-        setting = Setting(
+        setting = MachineFacts(
             facts.radius * facts.sensitivity, facts.radius, facts.norm_bound, EPSILON, DELTA, count
         )
         rows = split.X_test[:count]

@@ -185,7 +185,7 @@ def adaptation(split: Split) -> Fit:
     >>> round(error(split, adaptation(split).predict), 4)
     0.0
     """
-    from dpadapt.papers.reweighting.objective import profile
+    from dpadapt.papers.reweighting.objective import profile_weights
 
     m, n = len(split.y), split.n
     X, y = np.vstack([split.X, split.X_private]), np.append(split.y, split.y_private)
@@ -201,7 +201,7 @@ def adaptation(split: Split) -> Fit:
                 found = first
                 for _ in range(ROUNDS):
                     z = found.losses(X, y) + offset
-                    _, weights = profile(z, reference, kappa * float(reference @ z))
+                    _, weights = profile_weights(z, reference, kappa * float(reference @ z))
                     weights *= (m + n) / weights.sum()
                     found = kernel.fit(weights, first.strength)
                 yield found.predict

@@ -36,7 +36,7 @@ from sklearn.utils.validation import validate_data
 from dpadapt.learning import constraints
 from dpadapt.learning.cautions import caution, earlier_events, with_total
 from dpadapt.learning.checks import SESSION, aligned_private, session_options, warn_of_printed
-from dpadapt.learning.constraints import Count, Flag, Table, check_parameters
+from dpadapt.learning.constraints import Count, Flag, ParameterTable, check_parameters
 from dpadapt.learning.linear import LinearClassifier, LinearRegressor, class_labels
 from dpadapt.learning.progress import row_progress
 from dpadapt.learning.story import Story, plain_story
@@ -155,7 +155,7 @@ class PrivateEstimator(BaseEstimator):
     ledger: Any
     verbose: int
 
-    _constraints: ClassVar[Table] = {**SESSION, "verbose": [Count(least=0), Flag()]}
+    _constraints: ClassVar[ParameterTable] = {**SESSION, "verbose": [Count(least=0), Flag()]}
     _reads_labels: ClassVar[bool] = True
     """Whether private labels are needed."""
 

@@ -9,17 +9,19 @@ from ._lazy import lazily
 
 _WHERE = {
     ".papers.baselines.adassp": "AdaSSPClassifier AdaSSPRegressor",
-    ".papers.baselines.discrepancy_minimisation": "DiscrepancyMinimisationRegressor",
     ".papers.baselines.kernel_mean_matching": (
         "KMMClassifier KMMRegressor MatchingSolution kernel_mean_matching"
     ),
-    ".papers.baselines.noisy_gradient": "NoisyGradientClassifier NoisyGradientRegressor",
-    ".papers.baselines.noisy_sgd": "NoisySGDRegressor",
+    ".papers.baselines.noisy_gradient": (
+        "NoisyGradientClassifier NoisyGradientRegressor NoisySGDRegressor"
+    ),
+    ".papers.baselines.non_private": (
+        "DiscrepancyMinimisationRegressor NonPrivateClassifier NonPrivateRegressor "
+        "PublicOnlyClassifier PublicOnlyRegressor"
+    ),
     ".papers.baselines.objective_perturbation": (
         "ObjectivePerturbationClassifier ObjectivePerturbationRegressor"
     ),
-    ".papers.baselines.pooled": "NonPrivateClassifier NonPrivateRegressor",
-    ".papers.baselines.public_only": "PublicOnlyClassifier PublicOnlyRegressor",
 }
 
 __all__ = sorted(" ".join(_WHERE.values()).split())

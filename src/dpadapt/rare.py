@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +30,6 @@ _HARDLY = 1 / 3  # of its rows: a class that is predicted less often is hardly e
 _SMALL = 0.2  # share of a class whose thresholds are shown
 _HALF = 0.5  # rows of a class that has none
 _MOST_SHOWN = 4  # classes that are told of
-
-Ints = NDArray[np.int64]
 
 
 class ThresholdLine(NamedTuple):
@@ -84,12 +82,12 @@ class ClassErrors:
     """
 
     classes: Any
-    counts: Ints
-    usual: Ints
-    likely: Ints
-    balanced: Ints
+    counts: IntArray
+    usual: IntArray
+    likely: IntArray
+    balanced: IntArray
     thresholds: NDArray[np.float64]
-    by_threshold: Ints
+    by_threshold: IntArray
     seen: bool = False
 
     def __post_init__(self) -> None:
@@ -256,7 +254,7 @@ def _found(counted: Any) -> tuple[int, int]:
     return found, predicted - found
 
 
-def _counted(predicted: Any, codes: Any, k: int) -> Ints:
+def _counted(predicted: Any, codes: Any, k: int) -> IntArray:
     right = codes[predicted == codes]
     return np.array([np.bincount(each, minlength=k) for each in (predicted, right)])
 
@@ -268,7 +266,7 @@ def _threshold_counts(probabilities: Any, codes: Any, place: int, least: float) 
     return [int(own.sum()), int((codes[own] == place).sum()), int((chosen != codes).sum())]
 
 
-def chosen_class(probabilities: Any, thresholds: Mapping[int, float]) -> Ints:
+def chosen_class(probabilities: Any, thresholds: Mapping[int, float]) -> IntArray:
     """Places of classes by thresholds on the probabilities of some of them.
 
     A class with a threshold is predicted from that probability on, and not below; of several that

@@ -14,7 +14,7 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.audit import Moved, Replay, combinations, replay, replay_combination
-from dpadapt.audit.replaying import distance, sample_of
+from dpadapt.audit.replaying import distance_between, sample_of
 from dpadapt.papers.hybrid.doors.descent import Descent, DrawnDescent
 from dpadapt.papers.hybrid.doors.draws import draws
 from dpadapt.papers.hybrid.doors.weights import RowWeights
@@ -363,7 +363,7 @@ def test_agents_each_have_an_answer_of_their_own():
 
 
 def test_gradients_of_a_descent_are_measured(monkeypatch):
-    from dpadapt.papers.hybrid.doors import _descent
+    from dpadapt.papers.hybrid.doors import _compiled
 
     rows = Cleaning(radius=3.0, label_range=(-1.0, 1.0))
     descent = Descent(rows, clip=0.5, radius=1.0, steps=40)
@@ -378,12 +378,12 @@ def test_gradients_of_a_descent_are_measured(monkeypatch):
     found = replay(fit, *neighbours())
     assert found.holds
     assert 0.99 < found.largest <= 1
-    original = _descent.steps
+    original = _compiled.steps
 
     def unclipped(*args):
         original(*args[:8], math.inf, *args[9:])
 
-    monkeypatch.setattr(_descent, "steps", unclipped)
+    monkeypatch.setattr(_compiled, "steps", unclipped)
     assert replay(fit, *neighbours()).largest > 2
 
 
@@ -405,12 +405,12 @@ def test_random_stopping_is_replayed_with_its_secret_number():
 
 def test_distances():
     one, two = np.array([0.0, 3.0]), np.array([4.0, 0.0])
-    assert distance("l2", one, two) == 5
-    assert distance("l1", one, two) == 7
-    assert distance("range", one, two) == 7
-    assert distance("rows", one, two) == 2
-    assert distance("rows", np.array([np.nan, 1.0]), np.array([np.nan, 2.0])) == 1
-    assert distance("draw", np.array([0.5, 0.5]), np.array([0.2, 0.8])) == 0.8
+    assert distance_between("l2", one, two) == 5
+    assert distance_between("l1", one, two) == 7
+    assert distance_between("range", one, two) == 7
+    assert distance_between("rows", one, two) == 2
+    assert distance_between("rows", np.array([np.nan, 1.0]), np.array([np.nan, 2.0])) == 1
+    assert distance_between("draw", np.array([0.5, 0.5]), np.array([0.2, 0.8])) == 0.8
 
 
 def test_replay_is_told_in_a_line():
@@ -431,7 +431,7 @@ def test_no_ledger_is_charged_by_a_recording(tmp_path):
 
 
 def test_nothing_stays_wrapped():
-    from dpadapt.papers.hybrid.doors import _descent
+    from dpadapt.papers.hybrid.doors import _compiled
     from dpadapt.papers.mixing import filtered
     from dpadapt.privacy import Session
     from dpadapt.privacy.core import noise
@@ -439,7 +439,7 @@ def test_nothing_stays_wrapped():
 
     def places():
         doors = [Session._let_out, Session.hide, filtered.FilteredSums._noisy]
-        others = [_descent.steps, path._PathAnswers._draw, noise.SecureNoise._generator]
+        others = [_compiled.steps, path._PathAnswers._draw, noise.SecureNoise._generator]
         return [*doors, *others]
 
     before = places()

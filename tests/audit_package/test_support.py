@@ -11,15 +11,14 @@ from baselines import test_objective_perturbation_lattice as objective
 from dpadapt.audit import SupportResult, compare_supports, support_audit
 from dpadapt.papers.hybrid.doors.descent import Descent, drawn_descent
 from dpadapt.papers.hybrid.doors.parity import parity_masks
-from dpadapt.papers.kernels.doors.machines import (
+from dpadapt.papers.kernels.machines import (
+    MachineFacts,
     PINPConstants,
     PINPMachine,
-    Setting,
     SparseVectorConstants,
     SparseVectorMachine,
 )
-from dpadapt.papers.selection import ball_sampler
-from dpadapt.papers.selection.exponential import noisy_argmin
+from dpadapt.papers.selection.exponential import draw_on_ball, noisy_argmin
 from dpadapt.papers.selection.laplace import laplace as add_laplace
 from dpadapt.papers.selection.laplace import laplace_argmin
 from dpadapt.privacy import Cleaning
@@ -73,7 +72,7 @@ def chosen(mechanism):
 
 
 def ball(value, source):
-    return ball_sampler.draw(source.uniform, np.array([value, 0.2]), SCALE)
+    return draw_on_ball(source.uniform, np.array([value, 0.2]), SCALE)
 
 
 def one_step(value, source):
@@ -94,7 +93,7 @@ def parity(value, source):
 
 
 def interactive(kind, constants_type):
-    setting = Setting(0.1, bound=1.0, norm=1.0, epsilon=1.0, delta=DELTA, questions=10)
+    setting = MachineFacts(0.1, bound=1.0, norm=1.0, epsilon=1.0, delta=DELTA, questions=10)
     constants = constants_type.calibrated(setting)
 
     def one(value, source):

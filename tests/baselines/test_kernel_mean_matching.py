@@ -11,8 +11,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from dpadapt import Private
 from dpadapt.baselines import KMMClassifier, KMMRegressor, kernel_mean_matching
-from dpadapt.papers.baselines._kernels import kernel
-from dpadapt.papers.baselines.kernel_mean_matching import _Box
+from dpadapt.papers.baselines.kernel_mean_matching import _Box, kernel
 
 
 def gaussians(m=2000, n=2000, seed=0, d=1):

@@ -14,8 +14,8 @@ from dpadapt.baselines import (
     NoisySGDRegressor,
     PublicOnlyRegressor,
 )
-from dpadapt.papers.baselines._descent import noisy_descent, tuned
-from dpadapt.papers.baselines._tasks import BaselineTask, residuals
+from dpadapt.papers.baselines._tasks import BaselineTask, loss_derivatives
+from dpadapt.papers.baselines.noisy_gradient import noisy_descent, tuned
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.testing.tape import releases, taped
@@ -40,7 +40,7 @@ def test_gradients_are_those_of_the_losses():
         scores = X @ v
         return float((np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(20), codes]).sum())
 
-    slope = X.T @ residuals(X @ w, codes.astype(float), 3)
+    slope = X.T @ loss_derivatives(X @ w, codes.astype(float), 3)
     for place in np.ndindex(3, 3):
         step = np.zeros((3, 3))
         step[place] = 1e-6
@@ -49,8 +49,8 @@ def test_gradients_are_those_of_the_losses():
 
 def test_rows_of_no_class_count_for_nothing():
     scores = np.array([[1.0, 2.0, -1.0], [0.0, 0.0, 0.0]])
-    assert not residuals(scores, np.array([-1.0, -1.0]), 3).any()
-    assert not residuals(scores[:, :1], np.array([-1.0, -1.0]), 2).any()
+    assert not loss_derivatives(scores, np.array([-1.0, -1.0]), 3).any()
+    assert not loss_derivatives(scores[:, :1], np.array([-1.0, -1.0]), 2).any()
 
 
 def test_mean_of_the_last_half():

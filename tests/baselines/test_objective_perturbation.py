@@ -15,8 +15,8 @@ from dpadapt.baselines import ObjectivePerturbationClassifier, ObjectivePerturba
 from dpadapt.papers.baselines import objective_perturbation as module
 from dpadapt.papers.baselines._tasks import BaselineTask
 from dpadapt.papers.baselines.objective_perturbation import (
-    Logistic,
-    Objective,
+    MarginLogistic,
+    PerturbedObjective,
     PseudoHuber,
     minimise,
     nesterov,
@@ -36,7 +36,7 @@ def classification():
     kind = ObjectivePerturbationClassifier(epsilon=1.0, delta=1e-6)
     subject = Subject(kind, Facts(labels=True))
     X, y = subject.public()
-    return subject, BaselineTask(X, y.astype(int), np.array([0.0, 1.0])), Logistic()
+    return subject, BaselineTask(X, y.astype(int), np.array([0.0, 1.0])), MarginLogistic()
 
 
 def regression():
@@ -139,7 +139,7 @@ def test_less_noise_or_less_curvature_would_not_be_dominated():
 def test_determinant_stays_within_its_share():
     rng = np.random.default_rng(0)
     R, worst = 2.0, 0.0
-    for loss in (Logistic(), PseudoHuber(0.5)):
+    for loss in (MarginLogistic(), PseudoHuber(0.5)):
         mu = 0.3
         strength = needed_strength(mu, R, loss.curvature)
         for _ in range(300):
@@ -148,9 +148,11 @@ def test_determinant_stays_within_its_share():
             Z[: rng.integers(0, 6)] = 0.0
             w = rng.normal(size=3) * rng.choice([0.0, 0.1, 1.0])
             y = np.sign(rng.normal(size=6))
-            whole, less = (Objective(Z[k:], y[k:], loss, strength, w, w).hessian(w) for k in (0, 1))
-            one = Objective(Z[-1:], y[-1:], loss, strength, w, w).hessian(w)
-            none = Objective(Z[:0], y[:0], loss, strength, w, w).hessian(w)
+            whole, less = (
+                PerturbedObjective(Z[k:], y[k:], loss, strength, w, w).hessian(w) for k in (0, 1)
+            )
+            one = PerturbedObjective(Z[-1:], y[-1:], loss, strength, w, w).hessian(w)
+            none = PerturbedObjective(Z[:0], y[:0], loss, strength, w, w).hessian(w)
             for big, small in ((whole, less), (one, none)):
                 ratio = np.linalg.slogdet(big)[1] - np.linalg.slogdet(small)[1]
                 worst = max(worst, ratio / (JACOBIAN * mu / 4))
@@ -160,7 +162,7 @@ def test_determinant_stays_within_its_share():
 
 def test_rows_gradients_are_within_their_bound_and_smooth():
     z = np.linspace(-50, 50, 20_001)
-    for loss, y in ((Logistic(), np.ones_like(z)), (PseudoHuber(0.7), np.zeros_like(z))):
+    for loss, y in ((MarginLogistic(), np.ones_like(z)), (PseudoHuber(0.7), np.zeros_like(z))):
         slopes, curvatures = loss.slopes(z, y), loss.curvatures(z, y)
         assert np.abs(slopes).max() <= loss.slope
         assert np.abs(slopes).max() > 0.99 * loss.slope
@@ -173,7 +175,7 @@ def test_rows_gradients_are_within_their_bound_and_smooth():
 # the solver
 
 
-@pytest.mark.parametrize("loss", [Logistic(), PseudoHuber(0.01)])
+@pytest.mark.parametrize("loss", [MarginLogistic(), PseudoHuber(0.01)])
 @pytest.mark.parametrize("strength", [0.5, 50.0])
 @pytest.mark.parametrize("solver", [minimise, nesterov])
 def test_gradient_certificate(loss, strength, solver):
@@ -184,7 +186,7 @@ def test_gradient_certificate(loss, strength, solver):
         Z *= R / np.linalg.norm(Z, axis=1)[:, None]
         y = np.sign(Z[:, 0]) if trial else np.ones(n)
         center = rng.normal(size=4)
-        objective = Objective(Z, y, loss, strength, center, 100 * rng.normal(size=4))
+        objective = PerturbedObjective(Z, y, loss, strength, center, 100 * rng.normal(size=4))
         tolerance = 1e-8 * n * R * loss.slope
         start = () if solver is minimise else (center,)
         w = solver(objective, *start, tolerance, R)
@@ -214,7 +216,9 @@ def test_noise_of_the_solver_covers_what_its_stop_leaves():
     _, output = model.fit(X, y, private=Private(X, y)).guarantee_.events
     R, mu = BaselineTask(X, y, np.arange(2)).radius, gaussian_mu(1.0, 1e-6) / math.hypot(1.0, 0.1)
     # strongly convex: a gradient of norm t is at most t / strength from the minimiser, either side
-    apart = 2 * (module._TOLERANCE * len(X) * R) / needed_strength(mu, R, Logistic().curvature)
+    apart = (
+        2 * (module._TOLERANCE * len(X) * R) / needed_strength(mu, R, MarginLogistic().curvature)
+    )
     assert apart <= output.sensitivity * (1 + 1e-6)
 
 
@@ -294,7 +298,7 @@ def test_audit_of_the_estimator_on_a_replaced_row(share, monkeypatch):
                 task,
                 private,
                 {"epsilon": 1.0, "delta": 1e-2, "noise": "seeded", "random_state": seed},
-                Logistic(),
+                MarginLogistic(),
                 task.zero(),
                 0.0,
             )[0]

@@ -9,8 +9,8 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.papers.baselines.objective_perturbation import (
-    Logistic,
-    Objective,
+    MarginLogistic,
+    PerturbedObjective,
     PseudoHuber,
     minimise,
 )
@@ -96,7 +96,7 @@ def test_no_pair_of_rows_moves_the_sum_by_more_than_twice_the_clip(classes):
     assert worst > 0.999
 
 
-@pytest.mark.parametrize("loss", [Logistic(), PseudoHuber(0.5)])
+@pytest.mark.parametrize("loss", [MarginLogistic(), PseudoHuber(0.5)])
 def test_linear_terms_that_lead_to_one_minimiser_are_half_of_the_claim_apart(loss):
     rng = np.random.default_rng(0)
     R, worst = 2.0, 0.0
@@ -107,7 +107,7 @@ def test_linear_terms_that_lead_to_one_minimiser_are_half_of_the_claim_apart(los
         w, y = rng.normal(size=3) * 10.0 ** rng.integers(-1, 3), np.sign(rng.normal(size=2))
         if trial % 2:  # gradients at their longest, and opposite
             Z[1], y, w = -Z[0], np.ones(2), np.zeros(3)
-            y = y if isinstance(loss, Logistic) else 1e3 * y
+            y = y if isinstance(loss, MarginLogistic) else 1e3 * y
         terms = [-Z[i] * loss.slopes(Z[i] @ w, y[i]) for i in range(2)]
         worst = max(worst, float(np.linalg.norm(terms[0] - terms[1])) / allowed)
     assert worst <= 1 + 1e-12
@@ -116,17 +116,17 @@ def test_linear_terms_that_lead_to_one_minimiser_are_half_of_the_claim_apart(los
 
 def test_answers_of_the_solver_with_one_minimiser_are_within_the_reach():
     rng = np.random.default_rng(0)
-    worst, n, R, loss = 0.0, 30, 1.0, Logistic()
+    worst, n, R, loss = 0.0, 30, 1.0, MarginLogistic()
     for strength in (0.1, 1.0, 10.0):
         for _ in range(20):
             Z = rng.normal(size=(n + 1, 2))
             Z *= R / np.linalg.norm(Z, axis=1)[:, None]
             y, center = np.sign(rng.normal(size=n + 1)), rng.normal(size=2)
             term, tolerance = rng.normal(size=2), 0.3
-            first = Objective(Z[:n], y[:n], loss, strength, center, term)
+            first = PerturbedObjective(Z[:n], y[:n], loss, strength, center, term)
             exact = minimise(first, 1e-12, R)
-            same = Objective(Z[1:], y[1:], loss, strength, center, np.zeros(2))
-            same = Objective(Z[1:], y[1:], loss, strength, center, -same.gradient(exact))
+            same = PerturbedObjective(Z[1:], y[1:], loss, strength, center, np.zeros(2))
+            same = PerturbedObjective(Z[1:], y[1:], loss, strength, center, -same.gradient(exact))
             answers = [minimise(each, tolerance, R) for each in (first, same)]
             moved = float(np.linalg.norm(answers[0] - answers[1]))
             worst = max(worst, moved / solver_reach(tolerance, strength))

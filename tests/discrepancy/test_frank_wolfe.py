@@ -7,9 +7,9 @@ from scipy import stats
 from audit import epsilon_lower_bound
 from dpadapt.discrepancy import minimise_discrepancy
 from dpadapt.discrepancy.matrices import row_scores, weighted_moment
-from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
+from dpadapt.papers.discrepancy.first_stage import NoisyFrankWolfe
 from dpadapt.papers.discrepancy.parameters import zcdp_rho
-from dpadapt.papers.discrepancy.queries import Bounds
+from dpadapt.papers.discrepancy.queries import RowBounds
 from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.papers.selection.exponential import noisy_argmin
 from dpadapt.privacy import Cleaning, Private
@@ -148,7 +148,7 @@ def test_printed_noise_gives_much_less_than_it_claims(epsilon, real):
     options = {"epsilon": epsilon, "delta": 1 / 8000, "calibration": "paper"}
     _, guarantee = release(algorithm, T, **options)
     (event,) = guarantee.events
-    bounds = Bounds.of(QUERY, X, len(T))
+    bounds = RowBounds.of(QUERY, X, len(T))
     sigma = 4 * 5.0 * bounds.public**2 * math.sqrt(2 * 1000 * math.log(8000)) / (30 * epsilon)
     assert event.epsilon == pytest.approx(Softmax(5.0).range_sensitivity(bounds) / sigma)
     assert event.count == 1000
@@ -196,7 +196,7 @@ def test_vertex_frequencies_are_the_exponential_mechanisms():
     source, scale = SeededNoise(3), 0.02
     X, _ = samples(m=5)
     uniform, smoothing = weighted_moment(X, np.full(5, 0.2)), Softmax(4.0)
-    bounds = Bounds(1.0, float(np.linalg.norm(X, axis=1).max()), 50)
+    bounds = RowBounds(1.0, float(np.linalg.norm(X, axis=1).max()), 50)
     x, other = np.eye(3)[0], np.eye(3)[1]
 
     def probabilities(row):

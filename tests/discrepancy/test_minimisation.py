@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, minimize
 
-from dpadapt.discrepancy.dual import DualRows, Level, Tilted, newton, quasi_newton
+from dpadapt.discrepancy.dual import DiscrepancyLevel, DualRows, TiltedWeights, newton, quasi_newton
 from dpadapt.discrepancy.minimisation import DiscrepancySolution, minimise_discrepancy
 
 
@@ -208,18 +208,18 @@ def test_minimum_that_thousands_of_rows_share_is_certified():
 def test_either_solver_reaches_a_level_and_notices_an_impossible_one(solver):
     X, target = shifted(0, m=200, d=4)
     source = DualRows(X, target)
-    uniform = Tilted(source, np.zeros_like(target))
-    start = Tilted(source, uniform.residual)
+    uniform = TiltedWeights(source, np.zeros_like(target))
+    start = TiltedWeights(source, uniform.residual)
     least = minimise_discrepancy(X, target, gap=1e-5).lower_bound / source.unit**2
     step = 0.2 * (uniform.discrepancy - least)
-    above = Level(least + step, 0.0, np.inf, 0.1 * step, True, 200)
+    above = DiscrepancyLevel(least + step, 0.0, np.inf, 0.1 * step, True, 200)
     assert above.solved_by(solver(source, start, above).best)
     X, target = shifted(0, m=60, d=8)
     source = DualRows(X, target)
-    uniform = Tilted(source, np.zeros_like(target))
-    start = Tilted(source, uniform.residual)
+    uniform = TiltedWeights(source, np.zeros_like(target))
+    start = TiltedWeights(source, uniform.residual)
     least = minimise_discrepancy(X, target, gap=1e-4).lower_bound / source.unit**2
-    below = Level(0.8 * least, 0.0, np.inf, 0.05 * least, False, 400)
+    below = DiscrepancyLevel(0.8 * least, 0.0, np.inf, 0.05 * least, False, 400)
     assert least > 0
     assert below.aim < solver(source, start, below).lower <= least * (1 + 1e-3)
 

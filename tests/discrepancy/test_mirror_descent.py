@@ -6,12 +6,8 @@ from scipy.optimize import minimize
 
 from dpadapt.discrepancy import minimise_discrepancy
 from dpadapt.discrepancy.matrices import row_scores, weighted_moment
-from dpadapt.papers.discrepancy.mirror_descent import (
-    NoisyMirrorDescent,
-    bregman_step,
-    entropic_step,
-)
-from dpadapt.papers.discrepancy.queries import Bounds, gradient_spread
+from dpadapt.papers.discrepancy.first_stage import NoisyMirrorDescent, bregman_step, entropic_step
+from dpadapt.papers.discrepancy.queries import RowBounds, gradient_spread
 from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.privacy.accounting.calibration import gaussian_mu
@@ -196,7 +192,7 @@ def test_printed_noise_is_the_papers_and_gives_less_than_it_claims():
     algorithm = NoisyMirrorDescent(X, Softmax(mu), K, 0.1, noise_on="gradient", average="all")
     _, guarantee = release(algorithm, T, epsilon=1.0, delta=1 / 8000, calibration="paper")
     (event,) = guarantee.events
-    reach = Bounds.of(QUERY, X, 30).public
+    reach = RowBounds.of(QUERY, X, 30).public
     sigma = 4 * mu * reach**2 * math.sqrt(2 * K * m * math.log(8000)) / 30
     assert event.scale == pytest.approx(sigma)
     assert event.sensitivity == pytest.approx(mu * gradient_spread(X) / 30, rel=1e-6)

@@ -12,7 +12,7 @@ from dpadapt.papers.discrepancy.parameters import (
     single_stage_parameters,
     zcdp_rho,
 )
-from dpadapt.papers.discrepancy.queries import Bounds, gradient_spread
+from dpadapt.papers.discrepancy.queries import RowBounds, gradient_spread
 from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
@@ -94,7 +94,7 @@ def test_mirror_descent_step_is_the_bounds():
 
 def test_constants_of_the_single_stage():
     """Written out for Lambda = 2, r_hat = 1.5, Y = 0.5, mu = 3."""
-    found = SingleStageConstants.of(Softmax(3.0), Bounds(1.0, 1.5, 10), 2.0, 0.5)
+    found = SingleStageConstants.of(Softmax(3.0), RowBounds(1.0, 1.5, 10), 2.0, 0.5)
     gamma_q = 3.5**2 + 16 * 1.5**2
     gamma_w = 2 * 3.5 * 1.5
     assert found.slope == pytest.approx(2 * gamma_q + 4 * gamma_w)

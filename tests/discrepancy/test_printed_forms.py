@@ -8,9 +8,9 @@ from scipy.special import logsumexp
 from scipy.stats import binom
 
 from dpadapt.discrepancy.matrices import weighted_moment
-from dpadapt.papers.discrepancy.mirror_descent import bregman_step
+from dpadapt.papers.discrepancy.first_stage import bregman_step
 from dpadapt.papers.discrepancy.parameters import SingleStageConstants
-from dpadapt.papers.discrepancy.queries import Bounds
+from dpadapt.papers.discrepancy.queries import RowBounds
 from dpadapt.papers.discrepancy.single_stage import AdaptationObjective
 from dpadapt.papers.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
 from dpadapt.papers.discrepancy.theorems import (
@@ -165,7 +165,7 @@ def test_the_squared_loss_bends_twice_as_much_as_printed():
     bend = abs(change[0])
     assert bend == pytest.approx(2 * 1.5**2)
     # the constants of Algorithm 1 know it: D_q^2 mu_q + D_w^2 mu_w + 2 gamma_qw D_q D_w
-    bounds, residual = Bounds(private=1.0, public=1.5, n_rows=100), 1.5 + 0.2
+    bounds, residual = RowBounds(private=1.0, public=1.5, n_rows=100), 1.5 + 0.2
     found = SingleStageConstants.of(Softmax(1.0), bounds, 1.0, 0.2).curvature
     weights = 4 * 4 * Softmax(1.0).smoothness(1.5)
     assert found == pytest.approx(weights + 4 * bend + 2 * (2 * residual * 1.5) * 2 * 2)

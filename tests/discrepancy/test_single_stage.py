@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from dpadapt.discrepancy.matrices import weighted_moment
-from dpadapt.papers.discrepancy.frank_wolfe import NoisyFrankWolfe
-from dpadapt.papers.discrepancy.mirror_descent import NoisyMirrorDescent
+from dpadapt.papers.discrepancy.first_stage import NoisyFrankWolfe, NoisyMirrorDescent
 from dpadapt.papers.discrepancy.parameters import zcdp_rho
-from dpadapt.papers.discrepancy.queries import Bounds
+from dpadapt.papers.discrepancy.queries import RowBounds
 from dpadapt.papers.discrepancy.single_stage import AdaptationObjective, NoisySingleStage
 from dpadapt.papers.discrepancy.smoothing import PNorm, Softmax
 from dpadapt.privacy import Cleaning, Private
@@ -181,7 +180,7 @@ def test_gaps_move_by_no_more_than_the_range_and_differences_by_twice():
 def test_events_spend_the_budget_and_selection_costs_four_steps():
     X, y, T = samples()
     objective, K, n = objective_of(X, y, mu=5.0, radius=1.5), 40, len(T)
-    R = 4 * 1.5**2 * Softmax(5.0).range_sensitivity(Bounds.of(QUERY, X, n))
+    R = 4 * 1.5**2 * Softmax(5.0).range_sensitivity(RowBounds.of(QUERY, X, n))
     _, plain = release(NoisySingleStage(objective, K, 0.1), T)
     (vertices,) = plain.events
     assert isinstance(vertices, BoundedRangeEvent)
@@ -200,7 +199,7 @@ def test_events_spend_the_budget_and_selection_costs_four_steps():
 def test_printed_noise_is_the_papers():
     X, y, T = samples(n=30)
     objective, K = objective_of(X, y, mu=5.0, radius=1.5), 50
-    reach = Bounds.of(QUERY, X, 30).public
+    reach = RowBounds.of(QUERY, X, 30).public
     tau = 8 * 1.5**2 * 5.0 * reach**2 / 30
     sigma = 4 * tau * math.sqrt(2 * K * math.log(1000)) / 2.0
     for output in ("last", "select"):

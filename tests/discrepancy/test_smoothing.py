@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpadapt.discrepancy.matrices import row_scores
-from dpadapt.papers.discrepancy.queries import Bounds
+from dpadapt.papers.discrepancy.queries import RowBounds
 from dpadapt.papers.discrepancy.smoothing import OneSidedSoftmax, PNorm, Softmax
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.statistics import SecondMoment
@@ -12,7 +12,7 @@ from dpadapt.privacy.statistics import SecondMoment
 SHARP = [1.0, 30.0, 300.0]
 ALL = [Softmax(mu) for mu in SHARP] + [OneSidedSoftmax(mu) for mu in SHARP] + [PNorm(1), PNorm(4)]
 R, REACH, N = 1.3, 0.8, 7
-BOUNDS = Bounds(R, REACH, N)
+BOUNDS = RowBounds(R, REACH, N)
 
 
 def symmetric(rng, d, norm=1.0):
@@ -214,7 +214,7 @@ def test_scores_in_blocks_equal_scores_at_once():
 
 def test_bounds_hold_the_intercept_and_the_longest_public_row():
     query = SecondMoment(Cleaning(radius=3.0, intercept=4.0))
-    bounds = Bounds.of(query, np.array([[0.0, 2.0], [1.0, 0.0]]), 50)
+    bounds = RowBounds.of(query, np.array([[0.0, 2.0], [1.0, 0.0]]), 50)
     assert (bounds.private, bounds.public, bounds.n_rows) == (5.0, 2.0, 50)
     assert bounds.move == pytest.approx(25 / 50)
     assert bounds.move > 25 / 50  # rounding is paid for
@@ -235,4 +235,4 @@ def test_bad_power_is_named(p):
 
 def test_rows_of_zeros_are_refused_by_name():
     with pytest.raises(ValueError, match="X must"):
-        Bounds.of(SecondMoment(Cleaning(radius=1.0)), np.zeros((3, 2)), 5)
+        RowBounds.of(SecondMoment(Cleaning(radius=1.0)), np.zeros((3, 2)), 5)

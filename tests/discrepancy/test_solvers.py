@@ -81,10 +81,10 @@ def test_printed_constants_say_what_they_give(figure, kind):
 
 def test_printed_constants_that_give_less_privacy_than_asked_warn(figure, monkeypatch):
     """The printed scale is made a hundred times too small: the guarantee is not fooled."""
-    from dpadapt.papers.discrepancy import frank_wolfe
+    from dpadapt.papers.discrepancy import first_stage
 
-    honest = frank_wolfe.printed_vertex_noise
-    monkeypatch.setattr(frank_wolfe, "printed_vertex_noise", lambda *a: honest(*a) / 100)
+    honest = first_stage.printed_vertex_noise
+    monkeypatch.setattr(first_stage, "printed_vertex_noise", lambda *a: honest(*a) / 100)
     solver = FrankWolfe(calibration="paper", steps=100, smoothing=Softmax(5.0))
     model = DiscrepancyRegressor(**BUDGET, solver=solver)
     with pytest.warns(GuaranteeWarning, match="printed constants give epsilon"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.papers.discrepancy.selection import choose_weights, weights_choice
+from dpadapt.papers.discrepancy.theorems import choose_weights, weights_choice
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.statistics import SecondMoment

@@ -29,7 +29,7 @@ from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.core.errors import BudgetExceeded
 from dpadapt.privacy.ledger import tables as tables
 from dpadapt.privacy.ledger.ledger import Account, Ledger
-from dpadapt.privacy.ledger.records import encode
+from dpadapt.privacy.ledger.records import encode_events
 from dpadapt.privacy.ledger.sqlite import SqliteStore
 
 CHECKED: Barrier  # of all processes of a race
@@ -45,7 +45,7 @@ def check_outside(account: Account, events: list[GaussianEvent], label: str) -> 
     with store.transaction(write=True) as connection:
         tables.head_of(connection, account.name)
         balance = tables.read_balance(connection, store, account.name)
-        tables.append(connection, balance, "", label, encode(events), events)
+        tables.append(connection, balance, "", label, encode_events(events), events)
 
 
 def write_ahead(path: str) -> None:

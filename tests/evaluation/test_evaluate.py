@@ -31,7 +31,7 @@ from dpadapt import (
 from dpadapt.evaluation import Evaluation
 from dpadapt.evaluation.facts import compared_models, is_public, public_baseline
 from dpadapt.evaluation.intervals import Chance
-from dpadapt.evaluation.measures import Facts
+from dpadapt.evaluation.measures import EvaluationFacts
 from dpadapt.evaluation.private_error import _part
 from dpadapt.features import table_features
 from dpadapt.privacy import Ledger
@@ -334,7 +334,7 @@ def test_labels_that_nobody_can_read_are_told():
 
 
 def test_what_one_row_is_worth_does_not_depend_on_others():
-    facts = Facts(compared_models(fitted(), None))
+    facts = EvaluationFacts(compared_models(fitted(), None))
     X = np.array([[1.0, 0.2, 0.8], [np.nan, np.nan, np.nan], [0.0, 1.0, 0.0]])
     y = np.array([1.0, 1.0, np.nan])
     for worth in (facts.wrong, facts.log_losses):

@@ -17,7 +17,7 @@ from sklearn.metrics import balanced_accuracy_score, precision_score, recall_sco
 from dpadapt import AutoRegressor, Private, evaluate, predict_classes
 from dpadapt.evaluation import Evaluation, Interval, Measured, outlook, outlook_of, public_facts
 from dpadapt.evaluation.class_queries import ByClass
-from dpadapt.evaluation.facts import Facts, OnPublic, compared_models
+from dpadapt.evaluation.facts import EvaluationFacts, OnPublic, compared_models
 from dpadapt.evaluation.intervals import Chance, Counted, Raw
 from dpadapt.evaluation.queries import AsAnswered
 from dpadapt.privacy.rows import views
@@ -480,7 +480,7 @@ def test_a_class_that_is_never_found_is_told():
 def test_facts_of_other_models_are_not_used():
     model, base = models()
     known = public_facts(model, *people(300, 0))  # of one model alone
-    facts = Facts(compared_models(model, base), public=known)
+    facts = EvaluationFacts(compared_models(model, base), public=known)
     assert facts.compared is None
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpadapt.hybrid.units import FeatureUnits
-from dpadapt.papers.hybrid.agent_tests import BitTest, PaperTest
-from dpadapt.papers.hybrid.schedules import PaperSchedule, TightSchedule
+from dpadapt.hybrid._classifier import FeatureUnits
+from dpadapt.papers.hybrid.rounds import BitTest, PaperSchedule, PaperTest, TightSchedule
 from dpadapt.papers.hybrid.subsample_test_reweigh import SubsampleTestReweigh
 
 SEEDED = {"noise": "seeded", "random_state": 0}

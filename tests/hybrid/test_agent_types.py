@@ -9,7 +9,7 @@ import pytest
 
 from dpadapt import Agents, HybridTilt, Private, SubsampleTestReweigh
 from dpadapt.hybrid import BitTest, NotCertified, TightSchedule
-from dpadapt.papers.hybrid.gradient_learner import GradientLearner
+from dpadapt.papers.hybrid.learners import GradientLearner
 from dpadapt.testing.sklearn_rules import PAIRS, cells_of_all_types, labels_of_type
 
 SEEDED = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0}

@@ -11,7 +11,7 @@ from scipy import stats
 from dpadapt import NoisyGDClassifier
 from dpadapt.hybrid import EstimatorLearner, SGDLearner, SubsampleTestReweigh, parity_rows
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.papers.hybrid.doors._descent import steps
+from dpadapt.papers.hybrid.doors._compiled import steps
 from dpadapt.papers.hybrid.doors.draws import DrawsEvent
 from dpadapt.papers.hybrid.learners import LearningTask
 from dpadapt.papers.hybrid.sample_sizes import agents_for_test

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.papers.hybrid.doors.weighted import reweigh
-from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.hybrid.doors.weights import RowWeights, reweigh
 from dpadapt.papers.hybrid.finite_class import FiniteClassLearner, RuleList, sparse_separators
 from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows
 from dpadapt.privacy import Private

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dpadapt import BudgetExceeded, Private
-from dpadapt.hybrid.certificate import NotCertified
+from dpadapt.hybrid._classifier import NotCertified
 from dpadapt.hybrid.hybrid_tilt import HybridTilt
 from dpadapt.privacy.local import Agents, NotEnoughAgents
 from dpadapt.testing import Facts, Subject

@@ -12,12 +12,14 @@ from sklearn.base import BaseEstimator
 from dpadapt import Private
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.mixing import NoisyGDClassifier
-from dpadapt.papers.hybrid.doors.weighted import reweigh
-from dpadapt.papers.hybrid.doors.weights import RowWeights, log_cap, projected
-from dpadapt.papers.hybrid.estimator_learner import EstimatorLearner
-from dpadapt.papers.hybrid.gradient_learner import GradientLearner
-from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows
-from dpadapt.papers.hybrid.sgd_learner import SGDLearner
+from dpadapt.papers.hybrid.doors.weights import RowWeights, log_cap, projected, reweigh
+from dpadapt.papers.hybrid.learners import (
+    EstimatorLearner,
+    GradientLearner,
+    LearningTask,
+    SGDLearner,
+    WeightedRows,
+)
 from dpadapt.privacy import PrivacyError
 
 

@@ -18,13 +18,10 @@ from dpadapt.hybrid.rules import LinearRule
 from dpadapt.hybrid.signed_rows import SignedRows
 from dpadapt.mixing import NoisyGDClassifier
 from dpadapt.modelfolder import load_model, save_model
-from dpadapt.papers.hybrid.doors.weighted import weighted_sensitivity
-from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.hybrid.doors.weights import RowWeights, weighted_sensitivity
 from dpadapt.papers.hybrid.finite_class import sparse_separators
-from dpadapt.papers.hybrid.gradient_learner import GradientLearner
-from dpadapt.papers.hybrid.learners import LearningTask
-from dpadapt.papers.hybrid.queries.mistakes import lower_weights
-from dpadapt.papers.hybrid.queries.weighted_slopes import WeightedJointSlope
+from dpadapt.papers.hybrid.learners import GradientLearner, LearningTask
+from dpadapt.papers.hybrid.queries import WeightedJointSlope, lower_weights
 from dpadapt.privacy import Agents, Private
 from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.report import write_report

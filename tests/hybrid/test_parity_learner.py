@@ -6,13 +6,17 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.hybrid.parity_rule import ParityRule
 from dpadapt.hybrid.questions import Mistake
-from dpadapt.hybrid.rules import LinearRule
+from dpadapt.hybrid.rules import LinearRule, ParityRule
 from dpadapt.papers.hybrid.doors.parity import parity_masks
 from dpadapt.papers.hybrid.doors.weights import RowWeights
-from dpadapt.papers.hybrid.learners import LearningTask, WeightedRows
-from dpadapt.papers.hybrid.parity import ParityLearner, ParityRows, parity_rows
+from dpadapt.papers.hybrid.learners import (
+    LearningTask,
+    ParityLearner,
+    ParityRows,
+    WeightedRows,
+    parity_rows,
+)
 from dpadapt.privacy import Private
 
 

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from dpadapt.hybrid.device import Device
-from dpadapt.hybrid.device_state import AnswerOnce
+from dpadapt.hybrid.device import AnswerOnce, Device
 from dpadapt.hybrid.protocol import (
     REFUSALS,
     read_question,

@@ -19,12 +19,10 @@ from dpadapt.hybrid.questions import Mistake
 from dpadapt.hybrid.rules import FunctionRule, LinearRule
 from dpadapt.hybrid.signed_rows import SignedRows
 from dpadapt.hybrid.tilt.ratio import Law, Ratio
-from dpadapt.papers.hybrid.doors.weighted import weighted_sensitivity
-from dpadapt.papers.hybrid.doors.weights import RowWeights, log_cap, projected
+from dpadapt.papers.hybrid.doors.weights import RowWeights, log_cap, projected, weighted_sensitivity
 from dpadapt.papers.hybrid.finite_class import RuleList, sparse_separators
 from dpadapt.papers.hybrid.learners import LearningTask
-from dpadapt.papers.hybrid.queries.mistakes import ClassLosses, hide_scores, lower_weights
-from dpadapt.papers.hybrid.queries.weighted_slopes import WeightedSlope
+from dpadapt.papers.hybrid.queries import ClassLosses, WeightedSlope, hide_scores, lower_weights
 from dpadapt.privacy import Private
 
 WIDTH = 5

@@ -9,19 +9,18 @@ import pytest
 from scipy import stats
 
 from dpadapt import BudgetExceeded, Private
-from dpadapt.hybrid._classifier import HybridProblem
-from dpadapt.hybrid.certificate import NotCertified
-from dpadapt.hybrid.units import FeatureUnits
+from dpadapt.hybrid._classifier import FeatureUnits, HybridProblem, NotCertified
 from dpadapt.mixing import NoisyGDClassifier
 from dpadapt.modelfolder import load_model, save_model
-from dpadapt.papers.hybrid.agent_tests import BitTest, PaperTest
-from dpadapt.papers.hybrid.estimator_learner import EstimatorLearner
 from dpadapt.papers.hybrid.finite_class import FiniteClassLearner, sparse_separators
-from dpadapt.papers.hybrid.gradient_learner import GradientLearner
-from dpadapt.papers.hybrid.learners import Learner
-from dpadapt.papers.hybrid.parity import ParityLearner
-from dpadapt.papers.hybrid.schedules import PaperSchedule, TightSchedule
-from dpadapt.papers.hybrid.sgd_learner import SGDLearner
+from dpadapt.papers.hybrid.learners import (
+    EstimatorLearner,
+    GradientLearner,
+    Learner,
+    ParityLearner,
+    SGDLearner,
+)
+from dpadapt.papers.hybrid.rounds import BitTest, PaperSchedule, PaperTest, TightSchedule
 from dpadapt.privacy import PrivacyError
 from dpadapt.privacy.local.agents import Agents
 from dpadapt.testing.search import Secrets, told

@@ -10,10 +10,16 @@ import pytest
 from dpadapt import Private
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.papers.hybrid.doors.weights import log_cap, projected
-from dpadapt.papers.hybrid.gradient_learner import GradientLearner
-from dpadapt.papers.hybrid.learners import Learner, LearningTask
-from dpadapt.papers.hybrid.rounds import Round, best_of, plan_rounds, subsample_test_reweigh
-from dpadapt.papers.hybrid.schedules import DensityRun, PaperSchedule, TightSchedule
+from dpadapt.papers.hybrid.learners import GradientLearner, Learner, LearningTask
+from dpadapt.papers.hybrid.rounds import (
+    DensityRun,
+    PaperSchedule,
+    Round,
+    TightSchedule,
+    best_of,
+    plan_rounds,
+    subsample_test_reweigh,
+)
 from dpadapt.privacy import PrivacyError, Rows
 from dpadapt.privacy.local.replies import Estimate
 from dpadapt.privacy.mechanisms import Gaussian

@@ -10,11 +10,10 @@ import pytest
 from scipy import stats
 
 from dpadapt import Private
-from dpadapt.hybrid.certificate import NotCertified
+from dpadapt.hybrid._classifier import NotCertified
 from dpadapt.learning.cautions import CautionWarning
-from dpadapt.papers.hybrid.gradient_learner import GradientLearner
+from dpadapt.papers.hybrid.learners import GradientLearner, SGDLearner
 from dpadapt.papers.hybrid.sample_sizes import agents_for_test
-from dpadapt.papers.hybrid.sgd_learner import SGDLearner
 from dpadapt.privacy.local import Agents, NotEnoughAgents
 from hybrid.reweighing import easy, made
 

@@ -25,7 +25,7 @@ from dpadapt.hybrid import (
 )
 from dpadapt.hybrid.questions import Loss, Mistake
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.papers.hybrid.doors._descent import steps
+from dpadapt.papers.hybrid.doors._compiled import steps
 from dpadapt.papers.hybrid.learners import LearningTask
 
 KNOWN = {"alpha": 0.2, "beta": 0.05, "chi2": 0.35, "epsilon": 1.0, "delta": 1e-6}

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.hybrid.certificate import NotCertified
+from dpadapt.hybrid._classifier import NotCertified
 from dpadapt.hybrid.hybrid_tilt import HybridTilt
 from dpadapt.hybrid.rules import LinearRule
 from dpadapt.hybrid.tilt.algorithm import Columns
+from dpadapt.hybrid.tilt.laws import marginal_mechanisms, release_marginals
 from dpadapt.hybrid.tilt.plan import AgentShares
 from dpadapt.hybrid.tilt.ratio import Law, Ratio
-from dpadapt.hybrid.tilt.source import marginal_mechanisms, release_marginals
 from dpadapt.hybrid.tilt.target import ask_agreements, ask_shape, ask_shift
-from dpadapt.hybrid.tilt.trials import Candidate, Trials
+from dpadapt.hybrid.tilt.trials import Trial, Trials
 from dpadapt.privacy.local.agents import Agents
 from dpadapt.privacy.local.replies import Estimate
 
@@ -173,7 +173,7 @@ def test_a_level_that_is_right_stays():
 
 def test_the_luckiest_of_small_samples_is_not_taken():
     def candidate(value, count):
-        return Candidate("one", rule_of_one_column(), Estimate(value, 0.0, 1.0, count))
+        return Trial("one", rule_of_one_column(), Estimate(value, 0.0, 1.0, count))
 
     with Agents(np.zeros((10, 1))).open(epsilon=1.0, **SEEDED) as poll:
         trials = Trials(poll, AgentShares.of(10, 1))

@@ -11,12 +11,15 @@ from scipy import stats
 from dpadapt import Private
 from dpadapt.hybrid.queries import tilted_rows
 from dpadapt.hybrid.rules import LinearRule
-from dpadapt.hybrid.tilt.algorithm import Columns, tilt_mechanisms
-from dpadapt.hybrid.tilt.descent import refine, tilted_descent
-from dpadapt.hybrid.tilt.laws import Located, _correlations
+from dpadapt.hybrid.tilt.algorithm import Columns, refine, tilt_mechanisms, tilted_descent
+from dpadapt.hybrid.tilt.laws import (
+    Populations,
+    _correlations,
+    marginal_mechanisms,
+    release_marginals,
+)
 from dpadapt.hybrid.tilt.plan import AgentShares, agents_required
 from dpadapt.hybrid.tilt.ratio import Cap, Law, Ratio, correlation_matrix, orthant_correlation
-from dpadapt.hybrid.tilt.source import marginal_mechanisms, release_marginals
 from dpadapt.hybrid.tilt.target import Shift, ask_agreements, ask_shape, ask_shift
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.local.agents import Agents
@@ -77,13 +80,15 @@ def test_a_cap_weighs_noise_against_mass():
 
 
 def test_populations_that_do_not_meet_are_not_tilted():
-    far = Located(Ratio(law(3), law(3, 0.05, 2.4)), law(3, 0.05, 2.4), shifted=True, beyond=False)
+    far = Populations(
+        Ratio(law(3), law(3, 0.05, 2.4)), law(3, 0.05, 2.4), shifted=True, beyond=False
+    )
     tilt = far.tilt(noise=0.01)
     assert not tilt.overlap
     assert tilt.cap.weight == 1.0
-    near = Located(Ratio(law(3), law(3, 0.7)), law(3, 0.7), shifted=True, beyond=False)
+    near = Populations(Ratio(law(3), law(3, 0.7)), law(3, 0.7), shifted=True, beyond=False)
     assert near.tilt(noise=0.01).overlap
-    same = Located(Ratio(law(3), law(3)), law(3), shifted=False, beyond=False)
+    same = Populations(Ratio(law(3), law(3)), law(3), shifted=False, beyond=False)
     np.testing.assert_array_equal(same.tilt(0.01).weight(np.zeros((4, 3)), np.zeros(4)), 1.0)
 
 

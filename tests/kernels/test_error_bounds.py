@@ -22,7 +22,7 @@ from dpadapt.kernels import (
     rows_for_tddl,
 )
 from dpadapt.kernels.pool import Pool, nearest_in_ball
-from dpadapt.papers.kernels.doors.machines import PINPConstants, Setting
+from dpadapt.papers.kernels.machines import MachineFacts, PINPConstants
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 FACTS = KernelFacts(rows=10**7, penalty=0.01, epsilon=1.0, delta=1e-6)
@@ -64,7 +64,7 @@ def test_rates_are_those_of_the_theorems():
 def test_answers_are_within_the_bound_of_theorem_3():
     """Algorithm 1 with drawn noise, one feature after another; half of the bound is passed."""
     T, R, C = 400, 1.0, 10.0
-    setting = Setting(1e-4, R, C, epsilon=1.0, delta=1e-6, questions=T)
+    setting = MachineFacts(1e-4, R, C, epsilon=1.0, delta=1e-6, questions=T)
     machine = PINPConstants.calibrated(setting)
     facts = KernelFacts(20_000_000, 1e-3, 1.0, 1e-6, norm=C)
     assert facts.prediction == pytest.approx(1e-4)

@@ -198,7 +198,7 @@ def test_scores_of_points():
     def claim(fitted):
         def of(n):
             S = Bounds.each(facts_of(n)).prediction
-            return lambda s, rows: paper.scores(s, predicted(Z)(s, rows), fitted, 0, S)
+            return lambda s, rows: paper.gap_scores(s, predicted(Z)(s, rows), fitted, 0, S)
 
         return of
 
@@ -215,7 +215,7 @@ def test_scores_of_points():
 
     def both_sides(n):
         S = Bounds.each(facts_of(n)).prediction
-        return lambda s, rows: paper.scores(s, predicted(opposite)(s, rows), far, 0, S)
+        return lambda s, rows: paper.gap_scores(s, predicted(opposite)(s, rows), far, 0, S)
 
     assert 0.98 < ranged(*moves(*worst_neighbours(), both_sides(1))) <= 1
 

@@ -16,7 +16,7 @@ from dpadapt.kernels import queries
 from dpadapt.kernels.constants import Bounds
 from dpadapt.kernels.pool import Pool
 from dpadapt.papers.kernels import tddl
-from dpadapt.papers.kernels.advanced_composition import composed_epsilon
+from dpadapt.papers.kernels.error_bounds import composed_epsilon
 from dpadapt.papers.kernels.queries import all_sensitivity, each_sensitivity
 from dpadapt.privacy import Cleaning, Private, Rows
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu

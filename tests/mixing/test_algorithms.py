@@ -12,9 +12,7 @@ from dpadapt.learning.softmax import gradient
 from dpadapt.mixing import AdaMix, AdaptiveClip, NoisyGD, Theory
 from dpadapt.mixing.features import PublicSample, UnitRows, penalised
 from dpadapt.mixing.solver import Iterates, Run
-from dpadapt.papers.mixing.clipping import held_out
-from dpadapt.papers.mixing.public_phase import few_shot, one_pass
-from dpadapt.papers.mixing.theory import theorem_penalty
+from dpadapt.papers.mixing.adamix import few_shot, held_out, one_pass, theorem_penalty
 from mixing.mixing_problems import make, noisy_gd, problem
 
 

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits
 
 from dpadapt.learning.softmax import gradient, gradient_norms, residuals
 from dpadapt.mixing.queries import ClippedGradients
-from dpadapt.papers.mixing.clipping import adaptive_clip, held_out
+from dpadapt.papers.mixing.adamix import adaptive_clip, held_out
 from dpadapt.privacy import Cleaning
 
 

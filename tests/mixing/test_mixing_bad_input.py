@@ -8,7 +8,7 @@ import pytest
 
 from dpadapt import AdaptationPipeline, Private
 from dpadapt.mixing import AdaMix, GradientProjection
-from dpadapt.papers.mixing.clipping import LEAST_CLIP
+from dpadapt.papers.mixing.adamix import LEAST_CLIP
 from mixing.mixing_problems import every_variant, fitted, is_adamix, make, noisy_gd, problem
 
 

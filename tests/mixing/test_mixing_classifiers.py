@@ -13,7 +13,7 @@ from dpadapt.mixing import AdaMix, KnownNoise, Steps, StepsAtNoise, Theory
 from dpadapt.mixing.features import UnitRows
 from dpadapt.mixing.noisy_gradients import NoisyGradients, gradient_mechanisms
 from dpadapt.mixing.solver import row_mu
-from dpadapt.papers.mixing.steps import steps_for_noise
+from dpadapt.papers.mixing.noisy_gd import steps_for_noise
 from dpadapt.testing.search import everything_said
 from dpadapt.testing.tape import releases, taped
 from mixing.mixing_problems import (

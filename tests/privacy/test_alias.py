@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpadapt.papers.hybrid.doors._alias import DrawTable
+from dpadapt.papers.hybrid.doors._compiled import DrawTable
 from dpadapt.papers.hybrid.doors.weights import (
     draw_rate,
     log_cap,
@@ -54,7 +54,7 @@ def test_table_is_as_near_to_the_weights_as_stated(n, density, spread):
 def test_coarse_thresholds_stay_within_the_stated_distance(monkeypatch):
     """With few bits the rounding is visible, also where every weight is rounded the same way."""
     bits = 6
-    monkeypatch.setattr("dpadapt.papers.hybrid.doors._alias.threshold_bits", lambda n: bits)
+    monkeypatch.setattr("dpadapt.papers.hybrid.doors._compiled.threshold_bits", lambda n: bits)
     rng = np.random.default_rng(1)
     most = 0.0
     for case in range(300):

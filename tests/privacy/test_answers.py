@@ -21,8 +21,8 @@ import pytest
 from scipy import sparse
 
 from dpadapt.kernels import RBF
-from dpadapt.papers.kernels.doors import machines
-from dpadapt.papers.kernels.doors.machines import PINPConstants, SparseVectorConstants
+from dpadapt.papers.kernels import machines
+from dpadapt.papers.kernels.machines import PINPConstants, SparseVectorConstants
 from dpadapt.privacy import Cleaning, Grant, PrivacyError, Private, Rows
 from dpadapt.privacy.mechanisms import Gaussian, asking
 from dpadapt.privacy.mechanisms._digest import keyed_digest

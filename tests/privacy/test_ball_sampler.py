@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpadapt.papers.selection.ball_sampler import _PROPOSALS, _decay, _Envelope, _fine, draw, height
+from dpadapt.papers.selection.exponential import (
+    _PROPOSALS,
+    _decay,
+    _Envelope,
+    _fine,
+    draw_on_ball,
+    height,
+)
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
 
 ALPHA = 1e-6
@@ -37,7 +44,7 @@ def direction(d: int) -> np.ndarray:
 
 def points(a: float, d: int, draws: int = DRAWS, seed: int = 0) -> np.ndarray:
     source = SeededNoise(seed)
-    return np.stack([draw(source.uniform, a * direction(d), 1.0) for _ in range(draws)])
+    return np.stack([draw_on_ball(source.uniform, a * direction(d), 1.0) for _ in range(draws)])
 
 
 @pytest.mark.slow
@@ -75,11 +82,11 @@ def test_law_across_the_direction(a, d):
 @pytest.mark.parametrize("d", [1, 2, pytest.param(5, marks=pytest.mark.slow)])
 def test_without_a_direction_the_law_is_uniform(d):
     source = SeededNoise(1)
-    z = np.stack([draw(source.uniform, np.zeros(d), 1.0) for _ in range(DRAWS)])
+    z = np.stack([draw_on_ball(source.uniform, np.zeros(d), 1.0) for _ in range(DRAWS)])
     assert stats.kstest(np.linalg.norm(z, axis=1) ** d, "uniform").pvalue > ALPHA
     for coordinate in z.T:
         assert abs(coordinate.mean()) * math.sqrt(DRAWS * (d + 2)) < 5.5
-    tilted = np.stack([draw(source.uniform, np.full(d, 3.0), 1.0) for _ in range(DRAWS)])
+    tilted = np.stack([draw_on_ball(source.uniform, np.full(d, 3.0), 1.0) for _ in range(DRAWS)])
     assert stats.kstest(np.linalg.norm(tilted, axis=1) ** d, "uniform").pvalue < ALPHA
 
 
@@ -100,7 +107,7 @@ def test_any_length_of_the_direction_gives_a_point_of_the_ball(length, d):
     v = np.zeros(d)
     v[-1] = length
     with np.errstate(all="ignore"):
-        z = draw(SeededNoise(0).uniform, v, 1e-3, radius=2.5)
+        z = draw_on_ball(SeededNoise(0).uniform, v, 1e-3, radius=2.5)
     assert np.isfinite(z).all()
     assert np.linalg.norm(z) <= 2.5
     if length >= 1e9:
@@ -124,7 +131,7 @@ def test_the_number_of_draws_does_not_depend_on_the_direction(source):
             sizes.append(size)
             return source.uniform(size)
 
-        draw(uniform, v, 1.0)
+        draw_on_ball(uniform, v, 1.0)
         assert sizes == [3 + 4 * _PROPOSALS + 7]
 
 
@@ -185,7 +192,7 @@ def test_a_draw_uses_the_fine_digits():
     def point(low: float) -> float:
         given = np.full(3 + 4 * _PROPOSALS + 1, 2.0**-53)
         given[-_PROPOSALS:] = low
-        return float(draw(lambda size: given[:size], np.array([50.0]), 1.0)[0])
+        return float(draw_on_ball(lambda size: given[:size], np.array([50.0]), 1.0)[0])
 
     found = [point(low) for low in np.linspace(0, 1, 2000, endpoint=False)]
     assert len({*found}) == 2000

@@ -25,7 +25,7 @@ DELTA = 1e-6
 def test_pld_ignores_the_count_of_randomised_response():
     """Ten answers of epsilon 0.1 are accounted as one.
 
-    If this fails the defect is repaired: ``pld.RandomisedResponse`` may then be replaced by
+    If this fails the defect is repaired: ``pld.RandomisedResponseLoss`` may then be replaced by
     ``PLD.from_randomized_response`` through the accountant; until then never hand it the event.
     """
     one = dp_event.RandomizedResponseDpEvent(2 / (1 + math.exp(0.1)), 2)

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 from dpadapt.papers.discrepancy.parameters import zcdp_rho
 from dpadapt.papers.hybrid.doors.draws import DrawsEvent
 from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
-from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+from dpadapt.papers.kernels.machines import UpdatesEvent
 from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.accounting import events as events_module
@@ -35,7 +35,7 @@ from dpadapt.privacy.accounting.events import (
     event_from_dict,
     is_known,
 )
-from dpadapt.privacy.ledger.records import encode
+from dpadapt.privacy.ledger.records import encode_events
 
 GAUSSIAN = GaussianEvent("mean", sensitivity=0.5, scale=2.0, count=3)
 PURE = PureEvent("answer", epsilon=0.25, count=2)
@@ -147,7 +147,7 @@ def test_an_event_from_elsewhere_lowers_no_price(name, registry, tmp_path):
         with pytest.raises(ValueError, match="whatever the noise"):
             calibrate(lambda _, e=event: [e], 1.0, DELTA)
         with pytest.raises(ValueError, match="unknown kind of event"):
-            encode([event])
+            encode_events([event])
 
 
 def test_an_event_is_read_back_in_a_process_that_never_needed_its_mechanism():

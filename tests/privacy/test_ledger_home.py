@@ -19,7 +19,7 @@ from dpadapt.privacy.accounting.events import Event, GaussianEvent, PureEvent
 from dpadapt.privacy.files.file_home import home_of, is_mounted, read_on_disk
 from dpadapt.privacy.ledger import tables as tables
 from dpadapt.privacy.ledger.ledger import Account, Ledger
-from dpadapt.privacy.ledger.records import chain, encode, genesis
+from dpadapt.privacy.ledger.records import chain, encode_events, genesis
 from dpadapt.privacy.ledger.sqlite import SqliteStore
 
 EPSILON, DELTA = 1.0, 1e-6
@@ -337,7 +337,7 @@ def old_statements(datasets: dict[str, list[Event]]) -> Iterator[tuple[str, dict
         budget = (name, EPSILON + place, DELTA, "2025-01-01T00:00:00+00:00")
         head, rows = genesis(*budget), []
         for number, event in enumerate(events, start=1):
-            created, stored = f"2025-02-0{number}T00:00:0{place}+00:00", encode([event])
+            created, stored = f"2025-02-0{number}T00:00:0{place}+00:00", encode_events([event])
             head = chain(head, number, created, "fit", stored)
             rows.append((name, number, created, "fit", stored, head))
         yield insert("dpadapt_dataset", (*budget, head))

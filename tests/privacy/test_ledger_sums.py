@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtr
 
 from dpadapt.papers.hybrid.doors.draws import DrawsEvent
 from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
-from dpadapt.papers.kernels.doors.updates import UpdatesEvent
+from dpadapt.papers.kernels.machines import UpdatesEvent
 from dpadapt.papers.mixing.poisson import PoissonGaussianEvent
 from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import BudgetExceeded, LedgerError
@@ -36,7 +36,7 @@ from dpadapt.privacy.accounting.renyi import renyi_orders
 from dpadapt.privacy.ledger import sums as sums_module
 from dpadapt.privacy.ledger import tables as tables
 from dpadapt.privacy.ledger.ledger import Account, Ledger
-from dpadapt.privacy.ledger.records import Balance, chain, digest_of, encode, genesis
+from dpadapt.privacy.ledger.records import Balance, chain, digest_of, encode_events, genesis
 from dpadapt.privacy.ledger.sums import SummedEvent, Sums, decode_sums, encode_sums, summed
 
 DELTA = 1e-6
@@ -400,7 +400,7 @@ def test_sums_that_forget_a_charge_are_found_by_the_check(tmp_path: Path) -> Non
     account = Ledger(path).create("hospital", epsilon=1.0, delta=DELTA)
     account.charge([PureEvent("answer", 0.5)], "fit")
     dataset = account.ledger.dataset("hospital")
-    charge, text = dataset.charges[0], encode([PureEvent("answer", 0.5)])
+    charge, text = dataset.charges[0], encode_events([PureEvent("answer", 0.5)])
     start = genesis("hospital", 1.0, DELTA, dataset.created)
     head = chain(start, 1, charge.created, "fit", text, digest_of("[]"))
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
@@ -497,7 +497,7 @@ def fill(account: Account, events: list[Event], step: int) -> None:
         balance = tables.read_balance(connection, store, account.name)
         for start in range(0, len(events), step):
             some = events[start : start + step]
-            balance = tables.append(connection, balance, "", "fit", encode(some), some)
+            balance = tables.append(connection, balance, "", "fit", encode_events(some), some)
 
 
 def steps_of(task: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> int:

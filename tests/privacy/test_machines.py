@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpadapt.papers.kernels.doors.machines import (
+from dpadapt.papers.kernels.machines import (
     Answer,
+    MachineFacts,
     PINPConstants,
     PINPMachine,
-    Setting,
     SparseVectorConstants,
     SparseVectorMachine,
+    UpdatesEvent,
 )
-from dpadapt.papers.kernels.doors.updates import UpdatesEvent
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
 from dpadapt.privacy.core.errors import PrivacyError
@@ -147,9 +147,9 @@ def printed(n, penalty, L, R, C, epsilon, delta, questions, failure):
 def test_the_same_problem_in_other_units_has_the_same_constants(make):
     """Features times c, model over c, lambda times c^2: predictions and S stay."""
     facts = {**FACTS, "prediction": 1e-6}
-    base = make(Setting(**facts))
+    base = make(MachineFacts(**facts))
     for c in (0.1, 10.0):
-        other = make(Setting(**{**facts, "bound": c, "norm": 1 / c}))
+        other = make(MachineFacts(**{**facts, "bound": c, "norm": 1 / c}))
         assert (other.updates, other.scale) == (base.updates, pytest.approx(base.scale))
         assert other.threshold == pytest.approx(base.threshold)
         assert other.step * c**2 == pytest.approx(base.step)
@@ -160,7 +160,7 @@ def test_the_same_problem_in_other_units_has_the_same_constants(make):
 def test_the_noise_is_that_of_the_theorem_and_twice_the_printed():
     n, penalty = 10**8, 0.01
     S = 2 / (penalty * n)
-    constants = PINPConstants.paper(Setting(**{**FACTS, "prediction": S, "norm": 100.0}))
+    constants = PINPConstants.paper(MachineFacts(**{**FACTS, "prediction": S, "norm": 100.0}))
     B = constants.updates
     assert constants.scale == pytest.approx(200 * math.sqrt(B) * S * math.log(4e6))
     _, noise = printed(n, penalty, 1.0, 1.0, 1.0, 1.0, 1e-6, 1000, 0.05)
@@ -176,7 +176,7 @@ def test_the_noise_is_that_of_the_theorem_and_twice_the_printed():
     "make", [PINPConstants.paper, PINPConstants.calibrated, SparseVectorConstants.calibrated]
 )
 def test_what_is_charged(make, source):
-    constants = make(Setting(**FACTS))
+    constants = make(MachineFacts(**FACTS))
     events = constants.events(constants.scale, source)
     spent = compose_epsilon(events, 1e-6)
     if make == PINPConstants.paper:
@@ -200,7 +200,7 @@ def test_what_is_charged(make, source):
 )
 def test_steps_that_are_needed_are_paid_for(make):
     for S in (1.0, 1e-3, 1e-5):
-        constants = make(Setting(**{**FACTS, "prediction": S}))
+        constants = make(MachineFacts(**{**FACTS, "prediction": S}))
         assert 3.2 / constants.threshold**2 <= constants.updates * (1 + 1e-9)
 
 
@@ -488,4 +488,4 @@ def test_a_segment_is_pure_and_weaker_noise_is_not():
 )
 def test_bad_settings_are_refused(field, value):
     with pytest.raises(ValueError, match=field):
-        Setting(**{**FACTS, field: value})
+        MachineFacts(**{**FACTS, field: value})

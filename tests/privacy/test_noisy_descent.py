@@ -5,12 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from dpadapt.papers.hybrid.doors._descent import steps
+from dpadapt.papers.hybrid.doors._compiled import steps
 from dpadapt.papers.hybrid.doors.descent import Descent, DrawnDescent
 from dpadapt.papers.hybrid.doors.draws import draws
 from dpadapt.papers.hybrid.doors.one_draw import OneDrawGaussianEvent
-from dpadapt.papers.hybrid.doors.weighted import reweigh
-from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.hybrid.doors.weights import RowWeights, reweigh
 from dpadapt.privacy import Cleaning, PrivacyError, Private
 from dpadapt.privacy.accounting.composition import compose_epsilon
 

@@ -26,7 +26,7 @@ from dpadapt.privacy.rows import cells as _cells
 from dpadapt.privacy.rows import sources as rows_module
 from dpadapt.privacy.rows import tables as _tables
 from dpadapt.privacy.rows.arrow import arrow_cells
-from dpadapt.privacy.rows.cells import cells_of, codes, date, key, number, text
+from dpadapt.privacy.rows.cells import cell_number, cells_of, codes, date, key, text
 from dpadapt.privacy.rows.tables import fill, numbers
 from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.testing.search import everything_said
@@ -147,7 +147,7 @@ def test_the_fast_path_of_arrays_is_the_slow_path_of_cells():
         arrays.append(np.array([info.min, info.max, info.max - 1, 0, 1], dtype=kind))
     arrays.append(np.array([True, False]))
     for array in arrays:
-        slow = np.array([number(cell) for cell in list(array)])
+        slow = np.array([cell_number(cell) for cell in list(array)])
         out = np.empty((len(array), 1))
         fill(out, array[:, None])
         for fast in (numbers(array), cells_of(array), numbers(pd.Series(array)), out[:, 0]):
@@ -165,7 +165,7 @@ def test_numbers_in_memory_are_not_copied():
 
 def test_one_meaning_for_one_cell():
     ones = [1, 1.0, True, np.True_, "1", "1.0", " 01 ", b"1", "true", 1 + 0j, np.int8(1), "1e0"]
-    assert {number(cell) for cell in ones} == {1.0}
+    assert {cell_number(cell) for cell in ones} == {1.0}
     assert {text(cell) for cell in ones} == {"1"}
     same = ["2020-01-01", "2020-01-01 00:00:00", pd.Timestamp("2020"), np.datetime64("2020-01-01")]
     assert {text(cell) for cell in same} == {"2020-01-01"}
@@ -181,8 +181,10 @@ def test_one_meaning_for_one_cell():
     ]
     for cell in [*ODD.values(), *same, *ones]:  # a meaning is its own meaning
         assert key(key(cell)) == key(cell)
-        assert number(text(cell)) == number(cell) or math.isnan(number(cell))
-    assert math.copysign(1, number("-0")) == 1 == math.copysign(1, numbers(np.array([-0.0]))[0])
+        assert cell_number(text(cell)) == cell_number(cell) or math.isnan(cell_number(cell))
+    assert (
+        math.copysign(1, cell_number("-0")) == 1 == math.copysign(1, numbers(np.array([-0.0]))[0])
+    )
 
 
 def list_of_rows(cell):
@@ -191,7 +193,7 @@ def list_of_rows(cell):
 
 def test_no_cell_raises_whatever_it_is_read_as():
     for name, cell in ODD.items():
-        for read in (number, text, key, date, list_of_rows):
+        for read in (cell_number, text, key, date, list_of_rows):
             try:
                 read(cell)
             except Exception as error:

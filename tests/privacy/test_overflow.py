@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpadapt import Private
-from dpadapt.papers.hybrid.doors.weighted import Weighted
-from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.hybrid.doors.weights import RowWeights, Weighted
 from dpadapt.privacy import Cleaning, Rows, RowSum
 from dpadapt.privacy.core.sample import MOST_ROWS
 from dpadapt.privacy.core.statistic import MOST_SUM, check_sum

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from scipy.linalg import cholesky, solve_triangular
 
-from dpadapt.privacy.mechanisms.path import NUGGET, LazyPath
+from dpadapt.privacy.mechanisms.path import QUESTION_NUGGET, LazyPath
 from dpadapt.privacy.statistics import Gram
 
 
@@ -81,11 +81,13 @@ def test_the_naive_path_betrays_the_model_and_ours_does_not():
     for z in queries:
         path.extend(z[None])
     factor = factor_of(path)
-    assert (np.diagonal(factor) >= np.sqrt(NUGGET / 2)).all()
+    assert (np.diagonal(factor) >= np.sqrt(QUESTION_NUGGET / 2)).all()
     whitened = solve_triangular(factor, p - q, lower=True)
     assert np.linalg.norm(whitened) <= distance * (1 + 1e-6)
     exact = solve_triangular(
-        cholesky(rbf(queries, queries) + NUGGET * np.eye(30), lower=True), p - q, lower=True
+        cholesky(rbf(queries, queries) + QUESTION_NUGGET * np.eye(30), lower=True),
+        p - q,
+        lower=True,
     )
     assert np.linalg.norm(whitened) == pytest.approx(np.linalg.norm(exact), rel=1e-4)
 
@@ -120,7 +122,7 @@ def test_drawn_lazily_it_is_the_path_drawn_at_once(sizes):
     for size in sizes:
         drawn.append(path.extend(Z[done : done + size]))
         done += size
-    at_once = cholesky(rbf(Z, Z) + NUGGET * np.eye(12), lower=True) @ normals
+    at_once = cholesky(rbf(Z, Z) + QUESTION_NUGGET * np.eye(12), lower=True) @ normals
     np.testing.assert_allclose(np.concatenate(drawn), at_once, atol=1e-9)
 
 
@@ -160,7 +162,7 @@ def test_the_factor_takes_no_more_memory_than_is_said():
         path.extend(Z[cut])
     factor = factor_of(path)
     np.testing.assert_allclose(
-        factor @ factor.T, rbf(Z, Z) + NUGGET * np.eye(600), atol=1e-9, rtol=0
+        factor @ factor.T, rbf(Z, Z) + QUESTION_NUGGET * np.eye(600), atol=1e-9, rtol=0
     )
     assert sum(block.nbytes for block in path._factor) <= 4 * 768 * (768 + 256)
     again = LazyPath(Gram(rbf, 1.0), 1, np.zeros)

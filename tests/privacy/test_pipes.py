@@ -20,7 +20,7 @@ from dpadapt.hybrid.protocol import write_refusal, write_reply
 from dpadapt.hybrid.questions import Below, Mistake, Slope
 from dpadapt.hybrid.rules import FunctionRule, LinearRule
 from dpadapt.privacy.local import AgentAskedTwice, Agents, pipes
-from dpadapt.privacy.local.pipes import Heard, converse
+from dpadapt.privacy.local.pipes import ProgramOutput, ask_programs
 from dpadapt.privacy.local.replies import estimate
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes to processes need POSIX")
@@ -88,7 +88,7 @@ def flagged(text, file):
 
 
 def talk(*commands, line=b"q\n", timeout=LONG, at_once=16, most_bytes=300):
-    return converse(
+    return ask_programs(
         commands, [line] * len(commands), timeout=timeout, at_once=at_once, most_bytes=most_bytes
     )
 
@@ -97,8 +97,8 @@ def talk(*commands, line=b"q\n", timeout=LONG, at_once=16, most_bytes=300):
 
 
 def test_one_line_there_and_one_back():
-    assert talk(["cat"], line=b"hello\n") == [Heard(b"hello\n")]
-    assert talk(shell("printf x")) == [Heard(b"x")]  # the last line needs no end
+    assert talk(["cat"], line=b"hello\n") == [ProgramOutput(b"hello\n")]
+    assert talk(shell("printf x")) == [ProgramOutput(b"x")]  # the last line needs no end
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_one_line_there_and_one_back():
 )
 def test_problems(text, problem):
     timeout = SHORT if problem == "silent" else LONG
-    assert talk(shell(text), timeout=timeout) == [Heard(b"", problem)]
+    assert talk(shell(text), timeout=timeout) == [ProgramOutput(b"", problem)]
     assert not children()
 
 
@@ -134,13 +134,13 @@ def test_programs_that_are_none(tmp_path):
 def test_an_answer_in_time_counts_even_if_the_program_stays(tmp_path, until):
     until(tmp_path / "said")
     text = f"echo 1; touch {tmp_path}/said; sleep 9999"
-    assert talk(shell(text), timeout=0.05) == [Heard(b"1\n")]
+    assert talk(shell(text), timeout=0.05) == [ProgramOutput(b"1\n")]
 
 
 def test_two_lines_of_a_program_that_stays(tmp_path, until):
     until(tmp_path / "said")
     text = f"echo 1; printf 2; touch {tmp_path}/said; sleep 9999"
-    assert talk(shell(text), timeout=0.05) == [Heard(b"", "twice")]
+    assert talk(shell(text), timeout=0.05) == [ProgramOutput(b"", "twice")]
 
 
 def test_a_long_question_to_somebody_who_does_not_read_blocks_nobody(tmp_path, until):
@@ -157,7 +157,7 @@ def test_a_long_question_to_somebody_who_does_not_read_blocks_nobody(tmp_path, u
 def test_what_a_program_started_is_ended_with_it(tmp_path, until):
     until(tmp_path / "said")
     text = f"(sleep 9998.{os.getpid()}) & echo 1; touch {tmp_path}/said"
-    assert talk(shell(text), timeout=0.05) == [Heard(b"1\n")]
+    assert talk(shell(text), timeout=0.05) == [ProgramOutput(b"1\n")]
     assert not strays(f"sleep 9998.{os.getpid()}")
 
 
@@ -177,7 +177,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 @pytest.mark.parametrize("text", STRAYS)
 def test_who_left_the_group_is_ended_as_well(text, tmp_path):
     facts = {"flag": tmp_path / "flag", "time": f"9997.{os.getpid()}"}
-    assert talk(shell(text.format(**facts))) == [Heard(b"1\n")]
+    assert talk(shell(text.format(**facts))) == [ProgramOutput(b"1\n")]
     assert not strays("sleep {time}".format(**facts))
 
 
@@ -185,7 +185,7 @@ def test_who_left_the_group_is_ended_as_well(text, tmp_path):
 def test_ending_the_group_alone_would_leave_somebody(monkeypatch, tmp_path):
     monkeypatch.setattr(pipes, "end_family", lambda leader, mark: os.killpg(leader, 9))
     facts = {"flag": tmp_path / "flag", "time": f"9996.{os.getpid()}"}
-    assert talk(shell(STRAYS[0].format(**facts))) == [Heard(b"1\n")]
+    assert talk(shell(STRAYS[0].format(**facts))) == [ProgramOutput(b"1\n")]
     while not (left := strays("sleep {time}".format(**facts))):
         time.sleep(0.01)  # it is on its way
     for number in left:
@@ -213,7 +213,9 @@ def test_the_deadline_holds_for_all_and_order_is_kept(tmp_path, until):
     ]
     found = talk(*commands, timeout=0.05, at_once=30)
     for i, each in enumerate(found):
-        assert each == (Heard(b"", "silent") if i % 3 == 0 else Heard(f"{i}\n".encode()))
+        assert each == (
+            ProgramOutput(b"", "silent") if i % 3 == 0 else ProgramOutput(f"{i}\n".encode())
+        )
     assert not children()
 
 
@@ -229,7 +231,7 @@ def test_nobody_is_left_behind_when_the_caller_is_interrupted():
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        converse([shell("sleep 9999")] * 2, lines(), timeout=30, at_once=2, most_bytes=10)
+        ask_programs([shell("sleep 9999")] * 2, lines(), timeout=30, at_once=2, most_bytes=10)
     assert not children()
 
 
@@ -238,7 +240,7 @@ def test_from_a_thread():
     thread = threading.Thread(target=lambda: found.extend(talk(["cat"])))
     thread.start()
     thread.join(10)
-    assert found == [Heard(b"q\n")]
+    assert found == [ProgramOutput(b"q\n")]
 
 
 def test_file_descriptors_are_given_back():

@@ -18,8 +18,7 @@ from dpadapt.hybrid.questions import Below
 from dpadapt.kernels import RBF
 from dpadapt.papers.hybrid.doors.descent import Descent, DrawnDescent
 from dpadapt.papers.hybrid.doors.draws import draws
-from dpadapt.papers.hybrid.doors.weighted import Weighted, reweigh
-from dpadapt.papers.hybrid.doors.weights import RowWeights
+from dpadapt.papers.hybrid.doors.weights import RowWeights, Weighted, reweigh
 from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Agents, Cleaning, PrivacyError, Private, Rows, RowSum
 from dpadapt.privacy.core.home import Home

@@ -25,7 +25,7 @@ from dpadapt.privacy.mechanisms import (
     Exponential,
     ExponentialOnBall,
     Gaussian,
-    GaussianProcess,
+    GaussianPool,
     Laplace,
     LaplaceMin,
     RandomisedResponse,
@@ -233,7 +233,7 @@ def test_a_euclidean_sensitivity_is_none_in_the_norm_of_a_kernel(private):
     """With a tiny covariance the noise would be tiny, and the charge the same."""
     with opened(private) as session:
         hidden = session.hide(Mean())
-        grant = session.plan(it=GaussianProcess("mean", 9.0, dimension=2)).it
+        grant = session.plan(it=GaussianPool("mean", 9.0, dimension=2)).it
         with pytest.raises(PrivacyError, match="more sensitive"):
             session.release(grant, hidden, covariance=1e-30 * np.eye(2))
         claimed = session.derive(hidden, np.copy, sensitivity=9.0)
@@ -460,7 +460,7 @@ def test_numpy_settings_of_the_user_do_not_raise_on_private_values(rows, noise):
             grants = session.plan(
                 moment=SymmetricGaussian.of(moment),
                 mean=Gaussian.of(mean),
-                process=GaussianProcess.of(mean),
+                process=GaussianPool.of(mean),
                 l1=Laplace("l1", 1e9, dimension=2),
                 choice=Exponential("choice", 1e9),
                 bit=RandomisedResponse("bit"),

@@ -12,8 +12,8 @@ from scipy import sparse
 
 from dpadapt.hybrid.rules import FunctionRule
 from dpadapt.kernels import FunctionKernel
-from dpadapt.papers.hybrid.doors.loans import Loan
-from dpadapt.papers.hybrid.doors.weighted import _losses
+from dpadapt.papers.hybrid.doors.draws import Loan
+from dpadapt.papers.hybrid.doors.weights import _losses
 from dpadapt.privacy import Cleaning, PrivacyError, Private, RowMean, Rows, Schema
 from dpadapt.privacy.mechanisms import GaussianInside
 from dpadapt.privacy.rows.foreign import apply_to_pairs

@@ -10,13 +10,15 @@ import pytest
 from dpadapt.papers.hybrid.doors.descent import DrawnDescent
 from dpadapt.papers.hybrid.doors.draws import LearnOnDraws, draws
 from dpadapt.papers.hybrid.doors.parity import Parity
-from dpadapt.papers.hybrid.doors.weighted import (
+from dpadapt.papers.hybrid.doors.weights import (
+    RowWeights,
     Weighted,
     WeightedMean,
+    density_schedule,
+    draw_rate,
     reweigh,
     weighted_sensitivity,
 )
-from dpadapt.papers.hybrid.doors.weights import RowWeights, density_schedule, draw_rate
 from dpadapt.privacy import Cleaning, PrivacyError, Private, Rows
 from dpadapt.privacy.mechanisms import Gaussian
 

@@ -9,7 +9,7 @@ import pytest
 from dpadapt import Private
 from dpadapt.papers.hybrid.doors.weights import (
     MOST_RATE,
-    ROUNDING,
+    WEIGHT_ROUNDING,
     RowWeights,
     density_schedule,
     draw_rate,
@@ -106,8 +106,8 @@ def test_the_stated_rounding_holds_at_the_largest_rates():
         log_weights = -MOST_RATE * rng.random(3000) ** 8
         shifted = mu(log_weights, 0.01)
         exact = mu(log_weights - log_weights.max(), 0.01)  # sizes near 0: no digits are lost
-        assert np.abs(shifted - exact).sum() < ROUNDING
-        assert abs(shifted.sum() - 1) < ROUNDING
+        assert np.abs(shifted - exact).sum() < WEIGHT_ROUNDING
+        assert abs(shifted.sum() - 1) < WEIGHT_ROUNDING
 
 
 # the overlap lemma

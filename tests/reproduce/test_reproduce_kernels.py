@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpadapt.papers.kernels.doors.machines import Setting
+from dpadapt.papers.kernels.machines import MachineFacts
 from paper_command import call, needs_data
 from reproduce.data.classes import ClassData
 from reproduce.data.files import MissingDataError
@@ -135,7 +135,7 @@ def test_made_up_task_is_cubic_and_has_the_stated_majority():
 
 
 def test_noise_of_ours_is_flat_and_that_of_the_others_grows():
-    few, many = (Setting(0.01, 1.0, 5.0, 1.0, 1e-6, count) for count in (10, 1_000))
+    few, many = (MachineFacts(0.01, 1.0, 5.0, 1.0, 1e-6, count) for count in (10, 1_000))
     for method in (OURS, questions.PATH):
         assert stated_noise(method, few) == stated_noise(method, many)
     for method in questions.TDDL:

@@ -17,7 +17,7 @@ from dpadapt.papers.reweighting.choice import (
     public_loss_bound,
 )
 from dpadapt.papers.reweighting.moment_regression import MomentRegression
-from dpadapt.papers.reweighting.profiled_regression import ProfiledRegression
+from dpadapt.papers.reweighting.profiled import ProfiledRegression
 from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu

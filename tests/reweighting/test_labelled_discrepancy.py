@@ -16,7 +16,7 @@ from dpadapt.papers.reweighting.labelled_discrepancy import (
     labelled_discrepancy,
     labelled_moment,
 )
-from dpadapt.papers.reweighting.queries.labelled_moment import LabelledMoment
+from dpadapt.papers.reweighting.queries import LabelledMoment
 from dpadapt.papers.reweighting.released_discrepancy import LabelledDiscrepancy
 from dpadapt.privacy import Cleaning, PrivacyError, Private
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpadapt.papers.reweighting.queries.profiled_gradients import LogisticGradient
+from dpadapt.papers.reweighting.queries import LogisticGradient
 from dpadapt.privacy import Cleaning, Private
 from dpadapt.reweighting import queries
 from dpadapt.reweighting.queries import NetworkGradient
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)  # tests run side by side
 
-from dpadapt.papers.reweighting.network import GradientNetwork, ProfiledNetwork  # noqa: E402
+from dpadapt.papers.reweighting.classification_solvers import GradientNetwork, ProfiledNetwork  # noqa: E402
 from dpadapt.reweighting.network import NetworkAdaptation  # noqa: E402
 from dpadapt.reweighting.torch_module import flat, public_gradient, scores  # noqa: E402
 

@@ -16,10 +16,10 @@ from dpadapt.papers.reweighting.objective import (
     SquaredLoss,
     gradient_bounds,
     loss_gradients,
-    profile,
+    profile_weights,
     reference_weights,
 )
-from dpadapt.papers.reweighting.queries.adaptation import JOINT_SQUARED
+from dpadapt.papers.reweighting.queries import JOINT_SQUARED
 from dpadapt.privacy import Cleaning
 
 LOSSES = [SquaredLoss(), LogisticLoss(), LogisticLoss(4)]
@@ -194,12 +194,12 @@ def test_profile_is_the_minimum_over_u():
             lambda s, z=z: penalty.value(z, s / p), np.full(7, 2.0), bounds=[(1, None)] * 7,
             jac=lambda s, z=z: (penalty.gradient(s / p) - z * p**2 / s**2) / p, tol=1e-12,
         )  # fmt: skip
-        value, q = profile(z, p, kappa)
+        value, q = profile_weights(z, p, kappa)
         assert value == pytest.approx(found.fun, abs=1e-7)
         assert penalty.value(z, 1 / q) == pytest.approx(value, abs=1e-12)
         # envelope: the weights are the derivative of the profile by the losses
-        slope = _difference(lambda v: profile(v, p, kappa)[0], z + 1e-3, 1e-6)
-        np.testing.assert_allclose(slope, profile(z + 1e-3, p, kappa)[1], rtol=1e-4)
+        slope = _difference(lambda v: profile_weights(v, p, kappa)[0], z + 1e-3, 1e-6)
+        np.testing.assert_allclose(slope, profile_weights(z + 1e-3, p, kappa)[1], rtol=1e-4)
 
 
 def test_profiled_private_gradients_are_short():
@@ -207,7 +207,7 @@ def test_profiled_private_gradients_are_short():
     n, kappa, r = 5, 0.05, LENGTH
     X, w, y = _rows(rng, 5000, 3), _coefficients(SquaredLoss(), rng, 3), rng.uniform(-1, 1, 5000)
     z = SquaredLoss().value(X @ w, y)
-    q = profile(z, np.full(5000, 1 / n), kappa)[1]
+    q = profile_weights(z, np.full(5000, 1 / n), kappa)[1]
     lengths = np.linalg.norm(X * (q * SquaredLoss().residual(X @ w, y))[:, None], axis=1)
     assert lengths.max() <= 2 * math.sqrt(kappa) * r / n * (1 + 1e-9)
     assert lengths.max() > 1.9 * math.sqrt(kappa) * r / n

@@ -8,7 +8,7 @@ import pytest
 from dpadapt.learning.descent import predicted_noise
 from dpadapt.papers.reweighting.convex_adaptation import ConvexAdaptation
 from dpadapt.papers.reweighting.labelled_discrepancy import labelled_discrepancy, labelled_moment
-from dpadapt.papers.reweighting.objective import SquaredLoss, profile, reference_weights
+from dpadapt.papers.reweighting.objective import SquaredLoss, profile_weights, reference_weights
 from dpadapt.papers.selection.random_stopping import RandomStoppingEvent
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.composition import compose_epsilon
@@ -33,7 +33,7 @@ def test_the_weights_do_not_move():
     assert moved < 2e-3
     losses = SquaredLoss().value(X @ found.coefficients, y) + found.discrepancy
     p = reference_weights(len(X), len(T), 0.5)[: len(X)]
-    _, best = profile(losses, p, 0.01)
+    _, best = profile_weights(losses, p, 0.01)
     assert np.abs(best / p - 1).max() > 0.5
 
 

@@ -11,14 +11,9 @@ from scipy.optimize import minimize
 
 from audit import epsilon_lower_bound
 from dpadapt import Private
-from dpadapt.papers.reweighting.profile import profile, profiled_objective
-from dpadapt.papers.reweighting.profiled_classification import ProfiledClassification
-from dpadapt.papers.reweighting.profiled_regression import ProfiledRegression
-from dpadapt.papers.reweighting.queries.profiled_gradients import (
-    ClippedGradient,
-    LogisticGradient,
-    shrink_together,
-)
+from dpadapt.papers.reweighting.objective import profile, profiled_objective
+from dpadapt.papers.reweighting.profiled import ProfiledClassification, ProfiledRegression
+from dpadapt.papers.reweighting.queries import HuberGradient, LogisticGradient, shrink_together
 from dpadapt.privacy import Cleaning, PrivacyError
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.accounting.events import GaussianEvent
@@ -138,7 +133,7 @@ def test_one_row_never_moves_the_gradient_by_more_than_stated():
     solver = ProfiledRegression(*public(d=2), row_bound=1.0)
     rows, worst = solver.prepared(CLEANING), 0.0
     for rng, first, second in neighbours(0):
-        query = ClippedGradient(rows, rng.normal(size=3) * rng.choice([0.1, 9]), knee=0.1)
+        query = HuberGradient(rows, rng.normal(size=3) * rng.choice([0.1, 9]), knee=0.1)
         worst = max(worst, moved(query, rows, first, second) / query.sensitivity(4))
     assert 0.9 < worst <= 1 + 1e-12
 
@@ -153,7 +148,7 @@ def test_the_bound_is_attained_and_a_smaller_one_would_fail():
     first[0][0], second[0][0] = 1.0, -1.0
     y1, y2 = labels.copy(), labels.copy()
     y1[0], y2[0] = -1.0, -1.0  # with w = 0, both residuals are 1
-    query = ClippedGradient(rows, np.zeros(1), solver.knee)
+    query = HuberGradient(rows, np.zeros(1), solver.knee)
     reached = moved(query, rows, (first[0], y1), (second[0], y2))
     assert reached == pytest.approx(query.sensitivity(n), rel=1e-9)
     # in the units of the objective: 4 (1 - alpha) r min(sqrt kappa, sqrt B) / n
@@ -253,7 +248,7 @@ def test_audit_on_the_worst_neighbours(lie, holds):
                 # the ball would hide the last step: look at the released gradients themselves
                 rows = solver.prepared(cleaning)
                 grant = session.plan(**solver.mechanisms(session, rows)).gradients
-                query = ClippedGradient(rows, np.zeros(1), solver.knee)
+                query = HuberGradient(rows, np.zeros(1), solver.knee)
                 hidden = session.hide(query, keep=True)
                 runs.append(sum(float(session.release(grant, hidden)[0]) for _ in range(3)))
         samples.append(np.array(runs))
@@ -313,7 +308,7 @@ def test_same_seed_same_answer_and_nothing_private_is_shown():
     secret = np.full((50, 3), 123.456789)
     with opened(secret, np.full(50, 0.987654321)) as session:
         rows = solver.prepared(CLEANING)
-        hidden = session.hide(ClippedGradient(rows, solver.start, solver.knee), keep=True)
+        hidden = session.hide(HuberGradient(rows, solver.start, solver.knee), keep=True)
         for text in (repr(hidden), repr(session), repr(rows.cleaning), repr(session.guarantee)):
             assert "123.4" not in text
             assert "0.9876" not in text

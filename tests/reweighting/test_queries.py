@@ -17,10 +17,11 @@ import pytest
 import dpadapt.reweighting
 from dpadapt.papers.reweighting.labelled_discrepancy import labelled_moment, row_length
 from dpadapt.papers.reweighting.objective import LogisticLoss, SquaredLoss
-from dpadapt.papers.reweighting.queries.adaptation import StepClaims, hidden_candidate_discrepancy
-from dpadapt.papers.reweighting.queries.labelled_moment import (
+from dpadapt.papers.reweighting.queries import (
     LabelledMoment,
-    hidden_discrepancy,
+    StepClaims,
+    hidden_candidate_discrepancy,
+    hidden_labelled_discrepancy,
     hidden_loss,
 )
 from dpadapt.privacy import Cleaning, Private, Rows
@@ -77,7 +78,7 @@ def test_no_row_moves_the_discrepancy_or_a_loss_by_more_than_claimed():
     def discrepancy():
         def derive(session):
             moment = session.hide(LabelledMoment(UNIT))
-            return hidden_discrepancy(session, moment, public, REACH, B)
+            return hidden_labelled_discrepancy(session, moment, public, REACH, B)
 
         return derive
 
@@ -106,7 +107,9 @@ def test_a_loss_that_falls_from_b_to_nothing_attains_both():
         return hidden_loss(session, moment, np.array([1.0]), 1.0, 4.0)
 
     def discrepancy(session):
-        return hidden_discrepancy(session, session.hide(LabelledMoment(cleaning)), zero, 1.0, 4.0)
+        return hidden_labelled_discrepancy(
+            session, session.hide(LabelledMoment(cleaning)), zero, 1.0, 4.0
+        )
 
     for derive in (loss, discrepancy):
         assert moved(derive, ((X, y), (other, y))) == pytest.approx(1, rel=1e-5)

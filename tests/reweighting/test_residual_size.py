@@ -90,7 +90,7 @@ def test_a_small_budget_pays_little_for_the_look():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_without_the_look_nothing_is_learned(name, monkeypatch):
-    for module in ("reweighting.plan", "papers.reweighting.profiled_regression"):
+    for module in ("reweighting.plan", "papers.reweighting.profiled"):
         monkeypatch.setattr(f"dpadapt.{module}.residuals_tell", lambda *_, **__: True)
     monkeypatch.setattr("dpadapt.auto.regression_facts.residuals_tell", lambda *_, **__: True)
     monkeypatch.setattr("dpadapt.papers.baselines._tasks.residuals_tell", lambda *_, **__: True)

@@ -10,8 +10,8 @@ import pytest
 from audit import epsilon_lower_bound
 from dpadapt import Private
 from dpadapt.papers.reweighting.moment_regression import MomentRegression, ReleasedMoment
-from dpadapt.papers.reweighting.profile import profile
-from dpadapt.papers.reweighting.queries.profiled_gradients import shrink_together
+from dpadapt.papers.reweighting.objective import profile
+from dpadapt.papers.reweighting.queries import shrink_together
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.statistics import MeanOuter

@@ -25,7 +25,7 @@ from dpadapt import _lazy
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Agents, Private
 
-from .replaying import Combination, Sample, labels_of, sample_of
+from .replaying import Combination, RowsAndLabels, sample_of, task_labels
 
 _LABELS = (-2.0, 2.0)  # that private labels are said to lie in
 
@@ -181,7 +181,7 @@ def _asking(kind: Any, task: str, options: Mapping[str, Any] = MappingProxyType(
 
     X, y = public_sample(task)
 
-    def fit(sample: Sample) -> Any:
+    def fit(sample: RowsAndLabels) -> Any:
         predictor = InteractivePredictor(kind(**BUDGET), **options)
         predictor.fit(X, y, private=Private(*sample))
         told = [predictor.predict(X[:3]), predictor.predict(X[2:9]), predictor.guarantee_]
@@ -366,7 +366,7 @@ def _with_agents(
     rng = np.random.default_rng(7)
     rows, agents = sample_of(task, rng), sample_of("agents", rng)
 
-    def fit(sample: Sample) -> Any:
+    def fit(sample: RowsAndLabels) -> Any:
         own, others = (sample, agents) if changed == "rows" else (rows, sample)
         model = kind(**{**BUDGET, **options})
         return model.fit(X, y, private=Private(*own), agents=Agents(*others))
@@ -394,10 +394,10 @@ _STEPS = 4
 _PUBLIC_ROWS = 60
 
 
-def public_sample(task: str) -> Sample:
+def public_sample(task: str) -> RowsAndLabels:
     """Made-up public rows and labels of a task."""
     X = np.random.default_rng(5).normal(size=(_PUBLIC_ROWS, 3))
-    return X, labels_of(task, X)
+    return X, task_labels(task, X)
 
 
 def _one_at_a_time(
@@ -433,7 +433,7 @@ def _fitting(
     """An estimator on rows; options of its solver go into the object, if that one has them."""
     X, y = public_sample(task)
 
-    def fit(sample: Sample) -> Any:
+    def fit(sample: RowsAndLabels) -> Any:
         given = {**BUDGET, **(fixed or {}), **options}
         model = kind(**(given if solvers is None else _with_solver(given, solvers)))
         if model.noise == "exact":

@@ -34,14 +34,13 @@ from scipy.special import erf, expit, ndtr
 from sklearn.metrics import roc_curve
 
 from dpadapt import _validate as validate
-from dpadapt._types import FloatArray
-from dpadapt.learning.figures import BLUE, GREY, ORANGE, blank, plain, set_title
+from dpadapt._types import BoolArray, FloatArray
+from dpadapt.learning.figures import BLUE, GREY, ORANGE, blank, literal_text, set_title
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Bits = NDArray[np.bool_]
 _LEAST_PROBABILITY = 1e-9  # keeps logits finite where a model is certain
 _LEAST_DEVIATION = 1e-3  # of the confidence, on the scale of logits
 _OWN_VARIANCE = 64  # shadows from which on an example's own variance is better than a common one
@@ -67,7 +66,7 @@ class AttackResult:
     """
 
     scores: FloatArray
-    members: Bits
+    members: BoolArray
 
     @cached_property
     def roc(self) -> tuple[FloatArray, FloatArray]:
@@ -260,7 +259,7 @@ def _check(epsilon: float, delta: float) -> None:
     validate.delta(delta, allow_zero=True)
 
 
-def _memberships(rng: np.random.Generator, models: int, n: int, relation: str) -> Bits:
+def _memberships(rng: np.random.Generator, models: int, n: int, relation: str) -> BoolArray:
     """Who takes part in the training of each model."""
     if relation == "add-remove":
         return rng.random((models, n)) < 0.5
@@ -269,7 +268,7 @@ def _memberships(rng: np.random.Generator, models: int, n: int, relation: str) -
 
 
 def _confidence(
-    fit: Callable[[Any, Any, int], Any], X: Any, y: NDArray[Any], members: Bits, seed: int
+    fit: Callable[[Any, Any, int], Any], X: Any, y: NDArray[Any], members: BoolArray, seed: int
 ) -> FloatArray:
     """Confidence of one model in every example's label, on the scale of logits."""
     model = fit(X[members], y[members], int(seed))
@@ -284,7 +283,7 @@ def _confidence(
     return np.asarray(np.log(right) - np.log(wrong))
 
 
-def _gaussian(confidence: FloatArray, chosen: Bits) -> tuple[FloatArray, FloatArray]:
+def _gaussian(confidence: FloatArray, chosen: BoolArray) -> tuple[FloatArray, FloatArray]:
     """Mean and standard deviation of each example's confidence over the chosen models."""
     count = chosen.sum(axis=0)
     mean = np.where(chosen, confidence, 0.0).sum(axis=0) / count
@@ -301,11 +300,11 @@ def _log_density(value: FloatArray, mean: FloatArray, deviation: FloatArray) -> 
 _POINTS = 80
 _MARKERS = ("o", "s", "D", "^", "v")
 _COLOURS = (ORANGE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-Results = Mapping[float, AttackResult]
+_Results = Mapping[float, AttackResult]
 
 
 def draw_attack(
-    results: Results | Mapping[str, Results], *, delta: float, title: str = "Membership inference"
+    results: _Results | Mapping[str, _Results], *, delta: float, title: str = "Membership inference"
 ) -> Figure:
     """Draw the success of attacks against epsilon, with the most that privacy allows.
 
@@ -339,7 +338,7 @@ def draw_attack(
     low, high = finite[0] / 1.5, finite[-1] * 1.5
     places = {epsilon: min(epsilon, high * 1.6) for epsilon in epsilons}  # infinity: at the right
     figure, panels = blank(9.4, 3.8, columns=2)
-    figure.suptitle(plain(title), x=0.01, ha="left", fontsize=11, weight="bold")
+    figure.suptitle(literal_text(title), x=0.01, ha="left", fontsize=11, weight="bold")
     _panel(panels[0], named, places, lambda each: each.auc)
     _panel(panels[1], named, places, lambda each: each.advantage)
     grid = np.geomspace(low, high, _POINTS)
@@ -377,7 +376,7 @@ def draw_attack(
 
 def _panel(
     axes: Any,
-    named: Mapping[str, Results],
+    named: Mapping[str, _Results],
     places: Mapping[float, float],
     measure: Callable[[AttackResult], float],
 ) -> None:
@@ -392,7 +391,7 @@ def _panel(
             ms=6,
             capsize=3,
             zorder=3,
-            label=plain(name),
+            label=literal_text(name),
         )
 
 
@@ -405,7 +404,7 @@ def _standard_error(result: AttackResult, measure: Callable[[AttackResult], floa
     return float(np.std(left_out) * math.sqrt(victims - 1))
 
 
-def _named(results: Results | Mapping[str, Results]) -> dict[str, Results]:
+def _named(results: _Results | Mapping[str, _Results]) -> dict[str, _Results]:
     """Results by name; one mapping alone is called "attack"."""
     if not results:
         raise ValueError("results must hold at least one attack.")

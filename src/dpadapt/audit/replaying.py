@@ -160,14 +160,14 @@ def replay(fit: Callable[[Any], Any], sample: Any, neighbour: Any, *, seed: int 
     return Replay(tuple(moved), diverged, failure)
 
 
-def distance(norm: str, one: FloatArray, two: FloatArray) -> float:
+def distance_between(norm: str, one: FloatArray, two: FloatArray) -> float:
     """How far two un-noised values are apart; see the module for the norms.
 
     Examples
     --------
-    >>> distance("l1", np.array([0.0, 3.0]), np.array([4.0, 0.0]))
+    >>> distance_between("l1", np.array([0.0, 3.0]), np.array([4.0, 0.0]))
     7.0
-    >>> distance("range", np.array([0.0, 3.0]), np.array([4.0, 0.0]))
+    >>> distance_between("range", np.array([0.0, 3.0]), np.array([4.0, 0.0]))
     7.0
     """
     if norm == "rows":
@@ -209,7 +209,7 @@ def _ratio(one: Recorded, two: Recorded) -> float:
         return math.inf
     if one.label.endswith(": gradients"):  # lengths on both sides, not a difference
         return float(max(one.value.max(), two.value.max()) / one.sensitivity)
-    return distance(one.norm, one.value, two.value) / one.sensitivity
+    return distance_between(one.norm, one.value, two.value) / one.sensitivity
 
 
 def _of_filters(pairs: Sequence[tuple[Recorded, Recorded]]) -> list[Moved]:
@@ -260,7 +260,7 @@ def _difference(one: Any, two: Any, path: str, seen: dict[int, Any], depth: int)
 
 _ROWS, _AGENTS = 40, 1100
 _SEED = 11
-HOSTILE_ROWS: tuple[Sequence[Any], ...] = (
+_HOSTILE_ROWS: tuple[Sequence[Any], ...] = (
     [1e5, 0.0, 0.0],  # the first two, and the first two labels, move a release the farthest
     [-1e5, 0.0, 0.0],
     [1e308, -1e308, 1e308],
@@ -276,7 +276,7 @@ HOSTILE_ROWS: tuple[Sequence[Any], ...] = (
 )
 HOSTILE_NUMBERS = (5.0, -5.0, 1e308, -1e308, np.nan, np.inf, -0.0, None, "a lot", True)
 HOSTILE_CLASSES = (0, 1, 2, -7, np.nan, None, "none of them", True, 1e308)
-Sample = tuple[Any, Any]
+RowsAndLabels = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -299,7 +299,7 @@ class Combination:
     """
 
     name: str
-    fit: Callable[[Sample], Any]
+    fit: Callable[[RowsAndLabels], Any]
     task: str
     relation: str = "replace-one"
 
@@ -329,7 +329,9 @@ def replay_combination(one: Combination, *, pairs: int = 3, seed: int = _SEED) -
     return Replay(tuple(moved), None, refused)
 
 
-def hostile_pairs(one: Combination, pairs: int, seed: int) -> Iterator[tuple[Sample, Sample]]:
+def hostile_pairs(
+    one: Combination, pairs: int, seed: int
+) -> Iterator[tuple[RowsAndLabels, RowsAndLabels]]:
     """Neighbours that differ in one row of the worst kind; under add-remove the other lacks it.
 
     The first pair differs in two long rows, opposite to each other in cells and labels; the others
@@ -348,25 +350,25 @@ def hostile_pairs(one: Combination, pairs: int, seed: int) -> Iterator[tuple[Sam
         X, y = sample_of(one.task, rng)
         X[1] = X[0]  # people who are alike
         where = int(rng.integers(len(X)))
-        rows = rng.choice(len(HOSTILE_ROWS), 2, replace=False) if number else (0, 1)
+        rows = rng.choice(len(_HOSTILE_ROWS), 2, replace=False) if number else (0, 1)
         told = rng.choice(len(labels), 2) if number else (0, 1)
-        X[where], y[where] = list(HOSTILE_ROWS[rows[0]]), labels[told[0]]
+        X[where], y[where] = list(_HOSTILE_ROWS[rows[0]]), labels[told[0]]
         other, other_y = X.copy(), y.copy()
         if one.relation == "add-remove":
             yield (X, y), (np.delete(other, where, 0), np.delete(other_y, where))
             continue
-        other[where], other_y[where] = list(HOSTILE_ROWS[rows[1]]), labels[told[1]]
+        other[where], other_y[where] = list(_HOSTILE_ROWS[rows[1]]), labels[told[1]]
         yield (X, y), (other, other_y)
 
 
-def sample_of(task: str, rng: np.random.Generator) -> Sample:
+def sample_of(task: str, rng: np.random.Generator) -> RowsAndLabels:
     """Draw harmless rows and labels of a task."""
     rows = _AGENTS if task == "agents" else _ROWS
     X = rng.normal(0.3, 1, size=(rows, 3))
-    return X.astype(object), labels_of(task, X).astype(object)
+    return X.astype(object), task_labels(task, X).astype(object)
 
 
-def labels_of(task: str, X: Any) -> Any:
+def task_labels(task: str, X: Any) -> Any:
     """Labels of a task for rows."""
     score = X @ [0.5, -0.3, 0.2]
     if task == "regression":

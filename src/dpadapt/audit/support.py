@@ -30,10 +30,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from dpadapt import _validate as validate
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
-Codes = NDArray[np.int64]
-Mechanism = Callable[[Any, int], ArrayLike]
+_Mechanism = Callable[[Any, int], ArrayLike]
 _BINS = 32  # of a phase
 _CELLS = (1 << 17) - 2  # of the histograms in which lattices are looked for
 _PADDED = 4  # times as many frequencies, so that a peak is not missed between two
@@ -89,7 +88,7 @@ class SupportResult:
 
 
 def support_audit(
-    mechanism: Mechanism,
+    mechanism: _Mechanism,
     first: Any,
     second: Any,
     *,
@@ -245,7 +244,7 @@ def _added(scores: list[Callable[[FloatArray], FloatArray]], table: FloatArray) 
 
 
 def _scored(
-    codes: Callable[[FloatArray], Codes], one: FloatArray, two: FloatArray, column: int
+    codes: Callable[[FloatArray], IntArray], one: FloatArray, two: FloatArray, column: int
 ) -> Callable[[FloatArray], FloatArray]:
     """Log-ratio of how often a code was seen; a code that was never seen says nothing."""
     seen = [codes(values) for values in (one, two)]
@@ -259,20 +258,20 @@ def _scored(
     return score
 
 
-def _phases(step: float) -> Callable[[FloatArray], Codes]:
-    def codes(values: FloatArray) -> Codes:
+def _phases(step: float) -> Callable[[FloatArray], IntArray]:
+    def codes(values: FloatArray) -> IntArray:
         phase = values / step
         return np.rint((phase - np.floor(phase)) * _BINS).astype(np.int64) % _BINS
 
     return codes
 
 
-def _atoms(one: FloatArray, two: FloatArray) -> Callable[[FloatArray], Codes]:
+def _atoms(one: FloatArray, two: FloatArray) -> Callable[[FloatArray], IntArray]:
     """0 for a value that came once at most, else its number."""
     values, counts = np.unique(np.concatenate([one, two]), return_counts=True)
     atoms = values[counts > 1]
 
-    def codes(given: FloatArray) -> Codes:
+    def codes(given: FloatArray) -> IntArray:
         if not len(atoms):
             return np.zeros(len(given), dtype=np.int64)
         place = np.minimum(np.searchsorted(atoms, given), len(atoms) - 1)

@@ -18,7 +18,8 @@ from dpadapt.base import PrivateEstimator, Problem, labelled, read_public
 from dpadapt.features.columns import number_ids
 from dpadapt.learning.cautions import CautionWarning
 from dpadapt.learning.checks import check_private
-from dpadapt.learning.constraints import Like, Null, OneOf, Table
+from dpadapt.learning.constraints import Like, Null, OneOf
+from dpadapt.learning.constraints import ParameterTable as Table
 from dpadapt.learning.story import Fact, Story, class_facts, labels_told
 from dpadapt.learning.tables import known_columns, words_for_tables
 from dpadapt.privacy import Private, Session
@@ -326,7 +327,7 @@ def draw_releases(
     >>> [axes.get_title(loc="left") for axes in figure.axes]
     ['Public experts', 'Private releases: share of the budget, and what was found']
     """
-    from dpadapt.learning.figures import blank, plain, set_title
+    from dpadapt.learning.figures import blank, literal_text, set_title
 
     bars = [(each.name, each.share, each.said, _ORANGE) for each in releases]
     if kept is not None:
@@ -336,7 +337,7 @@ def draw_releases(
     height = 1.2 + max(0.22 * lines, 0.45 * len(experts))
     figure, (left, right) = blank(11, height, columns=2)
     left.get_gridspec().set_width_ratios([1, 2.6])
-    left.barh([plain(each) for each in experts], list(experts.values()), color=_BLUE)
+    left.barh([literal_text(each) for each in experts], list(experts.values()), color=_BLUE)
     left.invert_yaxis()
     left.set_xlim(0, max(1.0, *experts.values()))
     left.grid(False)

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.cautions import CautionWarning
-from dpadapt.learning.constraints import Instance, Null, OneOf, Table
+from dpadapt.learning.constraints import Instance, Null, OneOf
+from dpadapt.learning.constraints import ParameterTable as Table
 from dpadapt.learning.linear import ScoreClassifier, probabilities_of
 from dpadapt.mixing.features import PublicSample, UnitRows, penalised
 from dpadapt.mixing.known_noise import KnownNoise, unseen_scores

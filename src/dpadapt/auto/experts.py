@@ -27,8 +27,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from dpadapt._types import FloatArray
-from dpadapt.learning.public_fits import Codes, fit_logistic, fit_ridge
+from dpadapt._types import FloatArray, IntArray
+from dpadapt.learning.public_fits import fit_logistic, fit_ridge
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import shrink_factors
 from dpadapt.reweighting.problem import descent_units
@@ -394,7 +394,7 @@ class Centred:
     """
 
     expert: Any
-    known: Codes
+    known: IntArray
     classes: int
     cut: float | None = None
 
@@ -423,7 +423,7 @@ class Own:
     """
 
     model: Any
-    known: Codes | None = None
+    known: IntArray | None = None
     classes: int = 0
 
     def __call__(self, X: FloatArray) -> FloatArray:
@@ -434,7 +434,7 @@ class Own:
         return _log_chances(chances, self.known, self.classes)
 
 
-def _log_chances(chances: FloatArray, known: Codes, classes: int) -> FloatArray:
+def _log_chances(chances: FloatArray, known: IntArray, classes: int) -> FloatArray:
     out = np.full((len(chances), classes), PROBABILITY_FLOOR)
     out[:, known] = np.clip(chances, PROBABILITY_FLOOR, 1.0)
     logs = np.log(out)
@@ -542,7 +542,7 @@ def _ridge_and_trees(X: FloatArray, y: FloatArray, *, light: bool) -> Sum:
     return Sum((line, fit_trees(X, y - line(X)[:, 0], light=light)))
 
 
-def _class_expert(kind: str, X: FloatArray, codes: Codes, classes: int) -> Centred:
+def _class_expert(kind: str, X: FloatArray, codes: IntArray, classes: int) -> Centred:
     known = np.unique(codes)
     if kind == "linear" or len(known) < 2:
         units = descent_units(X)

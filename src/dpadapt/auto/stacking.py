@@ -23,10 +23,9 @@ from sklearn.cluster import KMeans
 from sklearn.utils import ClassifierTags, RegressorTags, Tags, TargetTags
 from sklearn.utils.metaestimators import available_if
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 from dpadapt.features import table_features
 from dpadapt.learning.checks import check_private, check_width
-from dpadapt.learning.public_fits import Codes
 from dpadapt.learning.softmax import log_sum_exp, softmax
 from dpadapt.privacy import Private, Schema
 
@@ -94,7 +93,7 @@ _MOST_TRIED = 10_000  # rows that experts of numbers are tried on
 _LEAST_ROWS = 20  # rows: with fewer there is one fold, and nothing is held out
 
 
-def trial_rows(rows: int) -> Codes:
+def trial_rows(rows: int) -> IntArray:
     """Places of the rows that experts are tried on: all, or 10,000 by lot in their order.
 
     Weights of a stack and sizes of errors need no more; the experts themselves see all rows.
@@ -109,7 +108,7 @@ def trial_rows(rows: int) -> Codes:
     return np.sort(np.random.default_rng(0).permutation(rows)[:_MOST_TRIED])
 
 
-def block_folds(rows: int) -> Codes:
+def block_folds(rows: int) -> IntArray:
     """Five blocks in row order.
 
     Examples
@@ -120,7 +119,7 @@ def block_folds(rows: int) -> Codes:
     return np.arange(rows) * (_FOLDS if rows >= _LEAST_ROWS else 1) // max(rows, 1)
 
 
-def shuffled_folds(rows: int) -> Codes:
+def shuffled_folds(rows: int) -> IntArray:
     """Five folds by lot, always the same.
 
     Examples
@@ -131,7 +130,7 @@ def shuffled_folds(rows: int) -> Codes:
     return block_folds(rows)[np.random.default_rng(0).permutation(rows)]
 
 
-def class_folds(codes: Codes) -> Codes:
+def class_folds(codes: IntArray) -> IntArray:
     """Four folds by lot, class by class, always the same: rows that nothing tells apart.
 
     Not in row order: blocks of a sorted table (by year, say) differ, and what is usual without a
@@ -149,7 +148,7 @@ def class_folds(codes: Codes) -> Codes:
     return fold
 
 
-def cluster_folds(X: FloatArray, codes: Codes) -> Codes | None:
+def cluster_folds(X: FloatArray, codes: IntArray) -> IntArray | None:
     """Five clusters of the columns, never of columns and classes; None where a class would go.
 
     Examples
@@ -168,7 +167,7 @@ def cluster_folds(X: FloatArray, codes: Codes) -> Codes | None:
     return None if not shares or max(shares) > _MOST_OF_A_CLASS else fold
 
 
-def group_folds(groups: Any, rows: int) -> Codes:
+def group_folds(groups: Any, rows: int) -> IntArray:
     """A user's groups, in the order in which they appear, put together to five folds at most.
 
     Examples
@@ -194,7 +193,7 @@ def group_folds(groups: Any, rows: int) -> Codes:
 
 
 def cross_fit(
-    kinds: Sequence[Any], X: FloatArray, y: Any, classes: int, folds: Codes
+    kinds: Sequence[Any], X: FloatArray, y: Any, classes: int, folds: IntArray
 ) -> FloatArray:
     """Scores of experts for public rows that they were not fitted to, of shape (m, K, k).
 

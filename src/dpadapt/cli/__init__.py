@@ -173,7 +173,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.callback()
-def main(
+def _main(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,

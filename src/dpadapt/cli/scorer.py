@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-Model = dict[str, Any] | None  # None is the one that stands at the end of this file
+_Model = dict[str, Any] | None  # None is the one that stands at the end of this file
 
-BLOCK = 2000  # rows that are computed together
+_BLOCK = 2000  # rows that are computed together
 MISSING, EMPTY = "(missing)", ("", "None", "nan", "NaN", "NaT", "<NA>")
 # what stands for a missing cell in a CSV file
 NOTHING = {"", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND"}
@@ -32,7 +32,7 @@ NOTHING |= {"1.#QNAN", "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan",
 COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*", re.ASCII)  # a number with one
 TRUTH = {"true": 1.0, "false": 0.0}
 ZERO = dt.datetime(1970, 1, 1)
-PARTS = {
+DATE_PARTS = {
     "days": lambda when: (when - ZERO) / dt.timedelta(days=1),
     "month": lambda when: float(when.month),
     "weekday": lambda when: float(when.weekday()),
@@ -40,7 +40,7 @@ PARTS = {
 }
 
 
-def predict(rows: Sequence[dict[str, Any]], model: Model = None) -> list[Any]:
+def predict(rows: Sequence[dict[str, Any]], model: _Model = None) -> list[Any]:
     """Predictions: numbers, or classes."""
     model = model or MODEL
     found = answers(features(rows, model), model)["prediction"]
@@ -48,7 +48,7 @@ def predict(rows: Sequence[dict[str, Any]], model: Model = None) -> list[Any]:
     return found.tolist() if classes is None else [classes[place] for place in found]
 
 
-def probabilities(rows: Sequence[dict[str, Any]], model: Model = None) -> Any:
+def probabilities(rows: Sequence[dict[str, Any]], model: _Model = None) -> Any:
     """Probabilities of the classes, in the order of ``MODEL["classes"]``."""
     model = model or MODEL
     if model["classes"] is None:
@@ -56,7 +56,7 @@ def probabilities(rows: Sequence[dict[str, Any]], model: Model = None) -> Any:
     return answers(features(rows, model), model)["probabilities"]
 
 
-def features(rows: Sequence[dict[str, Any]], model: Model = None) -> Any:
+def features(rows: Sequence[dict[str, Any]], model: _Model = None) -> Any:
     """Cells as numbers, one column for each feature that the model lists."""
     model = model or MODEL
     out = np.empty((len(rows), len(model["features"])))
@@ -78,7 +78,7 @@ def features(rows: Sequence[dict[str, Any]], model: Model = None) -> Any:
         else:
             if (name, "date") not in known:
                 known[name, "date"] = [date_of(cell, each["written"]) for cell in cells]
-            part = PARTS[kind.removeprefix("date: ")]
+            part = DATE_PARTS[kind.removeprefix("date: ")]
             out[:, place] = [
                 math.nan if when is None else part(when) for when in known[name, "date"]
             ]
@@ -141,20 +141,20 @@ def date_of(cell: Any, written: str) -> dt.datetime | None:
         return None
 
 
-def answers(rows: Any, model: Model = None) -> dict[str, Any]:
+def answers(rows: Any, model: _Model = None) -> dict[str, Any]:
     """Run the steps of the model on features; return what it tells of each row."""
     model = model or MODEL
     parts = []
-    for begin in range(0, max(len(rows), 1), BLOCK):
-        values: dict[str, Any] = {**model["arrays"], "features": rows[begin : begin + BLOCK]}
+    for begin in range(0, max(len(rows), 1), _BLOCK):
+        values: dict[str, Any] = {**model["arrays"], "features": rows[begin : begin + _BLOCK]}
         with np.errstate(all="ignore"):
             for name, kind, inputs, settings in model["steps"]:
-                values[name] = STEPS[kind](*(values[each] for each in inputs), **settings)
+                values[name] = OPERATORS[kind](*(values[each] for each in inputs), **settings)
         parts.append({each: values[each] for each in model["outputs"]})
     return {each: np.concatenate([part[each] for part in parts]) for each in model["outputs"]}
 
 
-def walk(
+def _walk(
     rows: Any, roots: Any, feature: Any, threshold: Any, left: Any, right: Any, depth: int
 ) -> Any:
     """Leaves of trees that rows fall into: left if a cell is at most the threshold."""
@@ -166,13 +166,13 @@ def walk(
     return node
 
 
-def softmax(scores: Any) -> Any:
+def class_shares(scores: Any) -> Any:
     """Scores as shares."""
     shares = np.exp(scores - scores.max(axis=1, keepdims=True))
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-STEPS: dict[str, Any] = {
+OPERATORS: dict[str, Any] = {
     "Abs": np.abs,
     "Add": np.add,
     "ArgMax": lambda given: given.argmax(axis=1),
@@ -187,10 +187,10 @@ STEPS: dict[str, Any] = {
     "Mul": np.multiply,
     "ReduceMax": lambda given: given.max(axis=1, keepdims=True),
     "ReduceSum": lambda given, keepdims: given.sum(axis=1, keepdims=bool(keepdims)),
-    "Softmax": softmax,
+    "Softmax": class_shares,
     "Sqrt": np.sqrt,
     "Sub": np.subtract,
-    "Walk": walk,
+    "Walk": _walk,
 }
 
 
@@ -223,7 +223,7 @@ def number_text(cell: str | None) -> str | None:
         return ""
 
 
-def main(given: Sequence[str] | None = None, model: Model = None) -> int:
+def main(given: Sequence[str] | None = None, model: _Model = None) -> int:
     """Read a CSV file, and write predictions to the standard output."""
     parser = argparse.ArgumentParser(description="Predictions for the rows of a CSV file.")
     parser.add_argument("rows", help="CSV file")

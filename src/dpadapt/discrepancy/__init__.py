@@ -52,15 +52,17 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        "..papers.discrepancy.certificate": "Certificate PrivateLabels certify",
-        "..papers.discrepancy.label_difference": "LabelDifference label_difference",
-        "..papers.discrepancy.selection": "choose_weights weights_choice",
-        "..papers.discrepancy.sets": "Ball Box GroupSimplex Simplex Vertices",
-        "..papers.discrepancy.single_stage": "AdaptationObjective NoisySingleStage",
+        "..papers.discrepancy.certificate": (
+            "Certificate LabelDifference PrivateLabels certify label_difference"
+        ),
+        "..papers.discrepancy.single_stage": (
+            "AdaptationObjective Ball Box GroupSimplex NoisySingleStage Simplex Vertices"
+        ),
         "..papers.discrepancy.smoothing": "OneSidedSoftmax PNorm Softmax",
         "..papers.discrepancy.solvers": "FrankWolfe MirrorDescent SingleStage",
         "..papers.discrepancy.theorems": (
-            "Promise Setting corollary_2 corollary_3 corollary_4 theorem_4 theorem_10 theorem_11"
+            "Promise Setting choose_weights corollary_2 corollary_3 corollary_4 theorem_10 "
+            "theorem_11 theorem_4 weights_choice"
         ),
     },
 )

@@ -10,7 +10,14 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator
-from dpadapt.learning.constraints import Instance, Named, NonNegative, Null, Positive, Table
+from dpadapt.learning.constraints import (
+    Instance,
+    Named,
+    NonNegative,
+    Null,
+    ParameterTable,
+    Positive,
+)
 from dpadapt.learning.linear import LinearRegressor
 from dpadapt.learning.story import RADII, Story, certificate_facts, percent
 from dpadapt.learning.strategy import Strategy
@@ -134,7 +141,7 @@ class DiscrepancyRegressor(PrivateEstimator, LinearRegressor):
     """
 
     _reads_labels = False
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "solver": [Named(_SOLVERS)],
         "norm_bound": [Positive(), Null()],
         "certificate": [Instance(f"{_PAPER}.certificate.PrivateLabels", advice=_STATE), Null()],

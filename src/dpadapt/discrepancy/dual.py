@@ -30,10 +30,10 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import OptimizeResult, minimize
 
-from dpadapt.learning.newton import Product, Vector, conjugate_gradients, line_search
+from dpadapt._types import FloatArray
+from dpadapt.learning.newton import BlockVector, Product, conjugate_gradients, line_search
 from dpadapt.learning.softmax import softmax
 
-Array = npt.NDArray[np.float64]
 _Rows = npt.NDArray[Any]
 
 _BLOCK = 4096  # rows per matrix product: the temporaries stay in the processor's cache
@@ -53,23 +53,23 @@ _CURVATURE = 3.0  # of the smoothed trace norm for L-BFGS, relative to 1 / mean 
 class DualRows:
     """The rows and the target, in units of the longest row and the eigenbasis of the moment."""
 
-    def __init__(self, X: Array, target_moment: Array) -> None:
+    def __init__(self, X: FloatArray, target_moment: FloatArray) -> None:
         longest = float(np.sqrt(np.vecdot(X, X).max()))
         self.unit = longest if longest > 0 else 1.0
         rows = X / self.unit
-        self.rotation: Array = np.linalg.eigh(rows.T @ rows)[1]
-        self.rows: Array = rows @ self.rotation
+        self.rotation: FloatArray = np.linalg.eigh(rows.T @ rows)[1]
+        self.rows: FloatArray = rows @ self.rotation
         symmetric = (target_moment + target_moment.T) / (2 * self.unit**2)
-        self.target: Array = self.rotation.T @ symmetric @ self.rotation
+        self.target: FloatArray = self.rotation.T @ symmetric @ self.rotation
         self.coarse: _Rows = self.rows
         if self.rows.size >= _LARGE:
             self.coarse = self.rows.astype(np.float32)
 
-    def forms(self, tilt: Array) -> Array:
+    def forms(self, tilt: FloatArray) -> FloatArray:
         """Return x_i^T L x_i for every row."""
         return _forms(self.rows, tilt)
 
-    def moment(self, weights: Array) -> Array:
+    def moment(self, weights: FloatArray) -> FloatArray:
         """Return S(q)."""
         total = np.zeros_like(self.target)
         for block, rows in _blocks(self.rows):
@@ -77,7 +77,9 @@ class DualRows:
             total += half.T @ half
         return total
 
-    def curvature(self, weights: Array, direction: Array) -> tuple[Array, Array]:
+    def curvature(
+        self, weights: FloatArray, direction: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Return the direction's forms and the weighted covariance of these with x x^T."""
         forms = _forms(self.coarse, direction)
         factors = self._coarse(weights * (forms - weights @ forms))
@@ -86,7 +88,7 @@ class DualRows:
             total += (rows * factors[block]).T @ rows
         return forms, (total + total.T) / (2 * len(forms))
 
-    def product_variances(self, weights: Array, basis: Array) -> Array:
+    def product_variances(self, weights: FloatArray, basis: FloatArray) -> FloatArray:
         """Return the weighted variance of y_k y_l for every pair of coordinates in the basis."""
         factors, turn = self._coarse(weights), basis.astype(self.coarse.dtype)
         second, fourth = np.zeros_like(self.target), np.zeros_like(self.target)
@@ -98,22 +100,22 @@ class DualRows:
         m = len(self.rows)
         return np.maximum(fourth / m - (second / m) ** 2, 0.0)
 
-    def _coarse(self, factors: Array) -> _Rows:
+    def _coarse(self, factors: FloatArray) -> _Rows:
         """Return one factor per row, times m against underflow, as a column."""
         return (len(factors) * factors).astype(self.coarse.dtype)[:, None]
 
 
-class Tilted:
+class TiltedWeights:
     """The weights of one tilt, and what they certify."""
 
-    def __init__(self, source: DualRows, tilt: Array) -> None:
+    def __init__(self, source: DualRows, tilt: FloatArray) -> None:
         # exactly symmetric: of rounding errors in one triangle only, nothing would be certified
         self.tilt = tilt = (tilt + tilt.T) / 2
         self.forms = source.forms(tilt)
-        self.weights: Array = softmax(self.forms)
+        self.weights: FloatArray = softmax(self.forms)
         highest = self.forms.max()
         self.log_mean = float(highest + np.log(np.exp(self.forms - highest).mean()))
-        self.residual: Array = source.target - source.moment(self.weights)
+        self.residual: FloatArray = source.target - source.moment(self.weights)
         self.discrepancy = norm(self.residual)
         self.eigenvalues, self.eigenvectors = np.linalg.eigh(tilt)
         self.trace_norm = float(np.abs(self.eigenvalues).sum())
@@ -130,7 +132,7 @@ class Tilted:
         return float(np.vdot(self.tilt, self.residual)) / self.trace_norm
 
 
-class Level(NamedTuple):
+class DiscrepancyLevel(NamedTuple):
     """One level: weights of a discrepancy under `accept` are wanted, none is under `lower`."""
 
     accept: float
@@ -145,32 +147,32 @@ class Level(NamedTuple):
         """The constraint's tau: under `accept`, so that approximate solutions are accepted."""
         return self.accept - self.slack
 
-    def solved_by(self, point: Tilted) -> bool:
+    def solved_by(self, point: TiltedWeights) -> bool:
         """Whether the weights are good enough, on the final level also near enough to uniform."""
         near = not self.final or point.nearest_below >= self.aim - self.slack
         return point.discrepancy <= self.accept and near
 
 
-class Progress(NamedTuple):
+class Incumbent(NamedTuple):
     """The best point of a level so far, the bound that was proved, and the passes it took."""
 
-    best: Tilted
+    best: TiltedWeights
     lower: float
     passes: int
 
-    def settles(self, level: Level) -> bool:
+    def settles(self, level: DiscrepancyLevel) -> bool:
         """Whether the level is solved or proved impossible."""
         return level.solved_by(self.best) or self.lower > min(level.aim, level.give_up)
 
 
-def norm(symmetric: Array) -> float:
+def norm(symmetric: FloatArray) -> float:
     """Return the spectral norm."""
     return float(np.abs(np.linalg.eigvalsh(symmetric)).max())
 
 
-def spread(values: Array, vectors: Array) -> Array:
+def spread(values: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return the symmetric matrix of given eigenvalues and eigenvectors."""
-    matrix: Array = (vectors * values) @ vectors.T
+    matrix: FloatArray = (vectors * values) @ vectors.T
     return matrix
 
 
@@ -180,30 +182,30 @@ def _blocks(rows: _Rows) -> Iterator[tuple[slice, _Rows]]:
         yield block, rows[block]
 
 
-def _forms(rows: _Rows, tilt: Array) -> Array:
+def _forms(rows: _Rows, tilt: FloatArray) -> FloatArray:
     matrix = tilt.astype(rows.dtype)
     parts = [np.vecdot(block @ matrix, block) for _, block in _blocks(rows)]
     return np.concatenate(parts).astype(np.float64)
 
 
-def concentrated(weights: Array) -> bool:
+def concentrated(weights: FloatArray) -> bool:
     """Whether a few hundred rows have nearly all the weight."""
     return float(weights[_heaviest(weights)].sum()) >= _HEAVY_SHARE
 
 
-def newton(source: DualRows, start: Tilted, level: Level) -> Progress:
+def newton(source: DualRows, start: TiltedWeights, level: DiscrepancyLevel) -> Incumbent:
     """Maximise the smoothed dual until the level is solved, impossible, or out of passes."""
     smoothing = min(_SMOOTHING, 2 * level.slack / level.aim)
     point = start
-    found = Progress(start, level.lower, 0)
+    found = Incumbent(start, level.lower, 0)
     patience = min(_PATIENCE, level.max_passes)
     while found.passes < patience and not found.settles(level):
         step = _newton_step(source, point, level.aim, smoothing, patience - found.passes)
         if step.length == 0:  # rounding errors: no way up can be seen
             return found._replace(passes=found.passes + step.passes)
-        point = Tilted(source, point.tilt + step.length * step.direction)
+        point = TiltedWeights(source, point.tilt + step.length * step.direction)
         better = level.solved_by(point) or point.discrepancy < found.best.discrepancy
-        found = Progress(
+        found = Incumbent(
             point if better else found.best,
             max(found.lower, point.lower_bound),
             found.passes + step.passes + 1,
@@ -211,7 +213,7 @@ def newton(source: DualRows, start: Tilted, level: Level) -> Progress:
     return found
 
 
-def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
+def quasi_newton(source: DualRows, start: TiltedWeights, level: DiscrepancyLevel) -> Incumbent:
     """Do the same by L-BFGS."""
     d = len(source.target)
     mean_eigenvalue = start.trace_norm / d
@@ -225,18 +227,18 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
     curvature += _CURVATURE * level.aim / mean_eigenvalue
     scale = 1 / np.sqrt(copies * curvature)
 
-    def symmetric(unknowns: Array) -> Array:
+    def symmetric(unknowns: FloatArray) -> FloatArray:
         half = np.zeros((d, d))
         half[upper] = scale * unknowns
         return half + np.triu(half, 1).T
 
-    evaluated: list[Tilted] = []  # the latest point only
-    found = Progress(start, level.lower, 0)
+    evaluated: list[TiltedWeights] = []  # the latest point only
+    found = Incumbent(start, level.lower, 0)
 
-    def negative_dual(unknowns: Array) -> tuple[float, Array]:
+    def negative_dual(unknowns: FloatArray) -> tuple[float, FloatArray]:
         nonlocal found
         found = found._replace(passes=found.passes + 1)
-        point = Tilted(source, symmetric(unknowns))
+        point = TiltedWeights(source, symmetric(unknowns))
         evaluated[:] = [point]
         trace = _SmoothTrace(point.eigenvalues, smoothing)
         value = point.log_mean - point.alignment + level.aim * trace.roots.sum()
@@ -248,7 +250,7 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
         point = evaluated[0]
         better = level.solved_by(point) or point.discrepancy < found.best.discrepancy
         best = point if better else found.best
-        found = Progress(best, max(found.lower, point.lower_bound), found.passes)
+        found = Incumbent(best, max(found.lower, point.lower_bound), found.passes)
         if found.settles(level) or found.passes >= level.max_passes:
             raise StopIteration
 
@@ -264,13 +266,13 @@ def quasi_newton(source: DualRows, start: Tilted, level: Level) -> Progress:
 
 
 class _Step(NamedTuple):
-    direction: Array
+    direction: FloatArray
     length: float
     passes: int
 
 
 def _newton_step(
-    source: DualRows, point: Tilted, level: float, smoothing: float, max_passes: int
+    source: DualRows, point: TiltedWeights, level: float, smoothing: float, max_passes: int
 ) -> _Step:
     """Return an approximate Newton direction of the negative dual and a step along it."""
     trace = _SmoothTrace(point.eigenvalues, smoothing * point.trace_norm / len(point.tilt))
@@ -279,7 +281,7 @@ def _newton_step(
     bends = level * trace.bends
     precondition = _preconditioner(source, point, bends)
 
-    def product(search: Vector) -> Product:
+    def product(search: BlockVector) -> Product:
         """With the forms, which add up as the directions do."""
         turned = vectors.T @ search[0] @ vectors
         forms, curvature = source.curvature(point.weights, search[0])
@@ -301,7 +303,7 @@ def _newton_step(
     # <L, M_0> changes at this rate, but for the forms' rounding errors, which cancel in this way
     rate = float(point.weights @ forms) + level * pull - start
 
-    def slope(length: Array) -> Array:
+    def slope(length: FloatArray) -> FloatArray:
         values, turned = np.linalg.eigh(point.tilt + length * direction)
         moved = _SmoothTrace(values, trace.width)
         along = float(np.vdot(spread(moved.slopes, turned), direction))
@@ -314,13 +316,15 @@ def _newton_step(
     return _Step(direction, float(length), products + 1)
 
 
-def _heaviest(weights: Array) -> npt.NDArray[np.intp]:
+def _heaviest(weights: FloatArray) -> npt.NDArray[np.intp]:
     """Return the rows of largest weight."""
     count = min(_HEAVY, len(weights))
     return np.argpartition(weights, -count)[-count:]
 
 
-def _preconditioner(source: DualRows, point: Tilted, bends: Array) -> Callable[[Array], Array]:
+def _preconditioner(
+    source: DualRows, point: TiltedWeights, bends: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
     """Return the inverse of an estimate of the second derivative.
 
     In the eigenbasis of the tilt, the estimate is diagonal but for the rows of large weight: near
@@ -346,7 +350,7 @@ def _preconditioner(source: DualRows, point: Tilted, bends: Array) -> Callable[[
     products *= np.sqrt(point.weights[heaviest, None])
     inverse = _inverse(diagonal[upper], products)
 
-    def precondition(residual: Array) -> Array:
+    def precondition(residual: FloatArray) -> FloatArray:
         half = np.zeros((d, d))
         half[upper] = inverse(scale * (vectors.T @ residual @ vectors)[upper]) / scale
         return _turned(vectors, half + np.triu(half, 1).T)
@@ -354,12 +358,12 @@ def _preconditioner(source: DualRows, point: Tilted, bends: Array) -> Callable[[
     return precondition
 
 
-def _turned(vectors: Array, matrix: Array) -> Array:
+def _turned(vectors: FloatArray, matrix: FloatArray) -> FloatArray:
     """Return the symmetric part, out of the basis."""
     return vectors @ (matrix + matrix.T) @ vectors.T / 2
 
 
-def _inverse(diagonal: Array, products: Array) -> Callable[[Array], Array]:
+def _inverse(diagonal: FloatArray, products: FloatArray) -> Callable[[FloatArray], FloatArray]:
     """Return the inverse of diag + P^T P, in the smaller of the two spaces (Woodbury)."""
     rows, columns = products.shape
     with contextlib.suppress(LinAlgError):  # rounding errors: make do with the diagonal
@@ -381,14 +385,14 @@ def _inverse(diagonal: Array, products: Array) -> Callable[[Array], Array]:
 class _SmoothTrace:
     """Derivatives of Tr (L^2 + e^2 I)^{1/2} in the eigenbasis of L."""
 
-    def __init__(self, eigenvalues: Array, width: float) -> None:
+    def __init__(self, eigenvalues: FloatArray, width: float) -> None:
         self.width = width
         self.eigenvalues = eigenvalues
         self.roots = np.hypot(eigenvalues, width)
-        self.slopes: Array = eigenvalues / self.roots
+        self.slopes: FloatArray = eigenvalues / self.roots
 
     @property
-    def bends(self) -> Array:
+    def bends(self) -> FloatArray:
         """The divided differences of the slopes: the second derivative multiplies by them."""
         # with l = e sinh(a): (tanh a - tanh b) / (sinh a - sinh b) = 1 / (cosh a cosh b) *
         # cosh((a - b) / 2) / cosh((a + b) / 2), and no difference of near equals is left

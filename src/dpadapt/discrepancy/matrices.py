@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
+from dpadapt._types import FloatArray
 
 _BLOCK = 4096  # rows per matrix product: the temporaries stay in the processor's cache
 
 
-def row_scores(X: Array, H: Array) -> Array:
+def row_scores(X: FloatArray, H: FloatArray) -> FloatArray:
     r"""Gradient in q from the gradient in M: :math:`-x_i^T H x_i` for every row.
 
     Examples
@@ -22,7 +22,7 @@ def row_scores(X: Array, H: Array) -> Array:
     return -np.concatenate([np.vecdot(rows @ H, rows) for rows in blocks])
 
 
-def weighted_moment(X: Array, weights: Array) -> Array:
+def weighted_moment(X: FloatArray, weights: FloatArray) -> FloatArray:
     r"""S(q), the weighted sum of :math:`x_i x_i^T`.
 
     Examples
@@ -32,11 +32,11 @@ def weighted_moment(X: Array, weights: Array) -> Array:
            [0.  , 0.75]])
     """
     half = X * np.sqrt(weights)[:, None]
-    moment: Array = half.T @ half
+    moment: FloatArray = half.T @ half
     return moment
 
 
-def symmetric_part(moment: npt.ArrayLike) -> Array:
+def symmetric_part(moment: npt.ArrayLike) -> FloatArray:
     """Symmetric part of a square matrix of finite numbers.
 
     Examples
@@ -48,11 +48,11 @@ def symmetric_part(moment: npt.ArrayLike) -> Array:
     matrix = np.asarray(moment, dtype=float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.isfinite(matrix).all():
         raise ValueError("target_moment must be a square matrix of finite numbers.")
-    symmetric: Array = (matrix + matrix.T) / 2
+    symmetric: FloatArray = (matrix + matrix.T) / 2
     return symmetric
 
 
-def public_rows(X: npt.ArrayLike) -> Array:
+def public_rows(X: npt.ArrayLike) -> FloatArray:
     """Public rows as a float64 matrix, or an error that names X.
 
     Examples

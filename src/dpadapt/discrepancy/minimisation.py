@@ -28,7 +28,18 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .dual import Array, DualRows, Level, Progress, Tilted, concentrated, newton, norm, quasi_newton
+from dpadapt._types import FloatArray
+
+from .dual import (
+    DiscrepancyLevel,
+    DualRows,
+    Incumbent,
+    TiltedWeights,
+    concentrated,
+    newton,
+    norm,
+    quasi_newton,
+)
 
 _ROUNDING = 1e-12  # a discrepancy this small, relative to the moments, is a rounding error
 # The next level's place between the lower bound and the best discrepancy, after a level that was
@@ -65,11 +76,11 @@ class DiscrepancySolution:
     True
     """
 
-    weights: Array
+    weights: FloatArray
     discrepancy: float
     lower_bound: float
     uniform_discrepancy: float
-    tilt: Array
+    tilt: FloatArray
     iterations: int
 
     @property
@@ -142,7 +153,7 @@ def minimise_discrepancy(
         raise ValueError(f"gap must be positive, got {gap!r}")
     source = DualRows(np.asarray(X, dtype=float), np.asarray(target_moment, dtype=float))
     unit = source.unit**2
-    uniform = best = Tilted(source, np.zeros_like(source.target))
+    uniform = best = TiltedWeights(source, np.zeros_like(source.target))
     direction = _worst_direction(uniform.residual)
     lower = max(0.0, float(np.vdot(direction, source.target) - source.forms(direction).max()))
     moments = norm(source.target) + norm(source.target - uniform.residual)
@@ -151,16 +162,18 @@ def minimise_discrepancy(
     passes, place = 3, _AFTER_SUCCESS
     quick = True  # whether Newton steps solved the last level
 
-    def next_level() -> Level:
+    def next_level() -> DiscrepancyLevel:
         goal = max(floor, lower + allowed)
         accept = max(lower + place * (best.discrepancy - lower), goal)
         room = min(accept - lower, max(uniform.discrepancy - accept, allowed))
         final = accept == goal
-        return Level(accept, lower, give_up / unit, _SLACK * room, final, max_iter - passes)
+        return DiscrepancyLevel(
+            accept, lower, give_up / unit, _SLACK * room, final, max_iter - passes
+        )
 
-    def solve(level: Level) -> Progress:
+    def solve(level: DiscrepancyLevel) -> Incumbent:
         nonlocal quick
-        found = Progress(point, lower, 0)
+        found = Incumbent(point, lower, 0)
         if quick or concentrated(point.weights):
             found = newton(source, point, level)
             quick = found.settles(level)
@@ -219,18 +232,18 @@ def discrepancy(
     return norm(residual)
 
 
-def _worst_direction(residual: Array) -> Array:
+def _worst_direction(residual: FloatArray) -> FloatArray:
     """Return the rank-one matrix whose inner product with the residual is its spectral norm."""
     values, vectors = np.linalg.eigh(residual)
     worst = int(np.abs(values).argmax())
-    direction: Array = np.sign(values[worst]) * np.outer(vectors[:, worst], vectors[:, worst])
+    direction: FloatArray = np.sign(values[worst]) * np.outer(vectors[:, worst], vectors[:, worst])
     return direction
 
 
-def _first_guess(source: DualRows, uniform: Tilted) -> Tilted:
+def _first_guess(source: DualRows, uniform: TiltedWeights) -> TiltedWeights:
     """Return a small tilt along the residual of uniform weights."""
     forms = source.forms(uniform.residual)
     spread = float(np.ptp(forms))
     if spread > 0:
-        return Tilted(source, uniform.residual * (_FIRST_TILT / spread))
-    return Tilted(source, uniform.residual)
+        return TiltedWeights(source, uniform.residual * (_FIRST_TILT / spread))
+    return TiltedWeights(source, uniform.residual)

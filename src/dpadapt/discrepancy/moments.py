@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import NonNegative, OneOf, Table
+from dpadapt.learning.constraints import NonNegative, OneOf, ParameterTable
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Cleaning, Guarantee, Private
 from dpadapt.privacy.mechanisms import SymmetricGaussian
@@ -124,7 +124,7 @@ class Moments(Strategy):
 
     objective: str = "two-stage"
     max_remaining: float = 0.2
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "objective": [OneOf("two-stage", "single-stage")],
         "max_remaining": [NonNegative()],
     }

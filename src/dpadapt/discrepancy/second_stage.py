@@ -14,9 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.shrinkage import james_stein
-
-Array = npt.NDArray[np.float64]
 
 _ROUNDING = 1e-12  # directions with a smaller share of the moment carry no information
 _LEAST_FREEDOM = 1e-3  # of a row's residual, for rows that the fit passes through
@@ -32,7 +31,7 @@ class ShrunkenFit(NamedTuple):
         How far they went: 0 is public-only, 1 the weighted fit.
     """
 
-    coefficients: Array
+    coefficients: FloatArray
     share: float
 
 
@@ -86,7 +85,7 @@ def shrunken_fit(
     return ShrunkenFit(unit * (base + share * (fit - base)), share)
 
 
-def within_ball(start: Array, end: Array, radius: float) -> float:
+def within_ball(start: FloatArray, end: FloatArray, radius: float) -> float:
     """How far the way from ``start`` to ``end`` stays in the ball: a part from 0 to 1.
 
     Examples
@@ -104,7 +103,9 @@ def within_ball(start: Array, end: Array, radius: float) -> float:
     return min(1.0, max(0.0, (math.sqrt(b * b + a * max(c, 0.0)) - b) / a))
 
 
-def weighted_fit(rows: Array, labels: Array, weights: Array, *, ridge: float) -> Array:
+def weighted_fit(
+    rows: FloatArray, labels: FloatArray, weights: FloatArray, *, ridge: float
+) -> FloatArray:
     """Weighted ridge regression whose constant, the last column, is not penalised.
 
     Examples
@@ -116,7 +117,9 @@ def weighted_fit(rows: Array, labels: Array, weights: Array, *, ridge: float) ->
     return _fit_and_moves(rows, labels, weights, ridge)[0]
 
 
-def _fit_and_moves(rows: Array, labels: Array, weights: Array, ridge: float) -> tuple[Array, Array]:
+def _fit_and_moves(
+    rows: FloatArray, labels: FloatArray, weights: FloatArray, ridge: float
+) -> tuple[FloatArray, FloatArray]:
     """Coefficients, and how each row moves them."""
     offset, center = float(weights @ labels), weights @ rows[:, :-1]
     centered = rows[:, :-1] - center
@@ -133,7 +136,7 @@ def _fit_and_moves(rows: Array, labels: Array, weights: Array, ridge: float) -> 
 
 def weighted_ridge(
     X: npt.ArrayLike, y: npt.ArrayLike, weights: npt.ArrayLike, *, ridge: float
-) -> Array:
+) -> FloatArray:
     r"""Minimise :math:`\sum_i q_i (w \cdot x_i - y_i)^2 + \lambda \|w\|^2` over w.
 
     Parameters
@@ -168,16 +171,16 @@ def weighted_ridge(
         raise ValueError(f"ridge must not be negative, got {ridge!r}")
     rows, q = np.asarray(X, dtype=float), np.asarray(weights, dtype=float)
     weighted = rows * q[:, None]
-    coefficients: Array = _inverse(weighted.T @ rows, ridge) @ (
+    coefficients: FloatArray = _inverse(weighted.T @ rows, ridge) @ (
         weighted.T @ np.asarray(y, dtype=float)
     )
     return coefficients
 
 
-def _inverse(moment: Array, ridge: float) -> Array:
+def _inverse(moment: FloatArray, ridge: float) -> FloatArray:
     """Inverse of moment + ridge I where the rows extend, 0 where they do not."""
     values, vectors = np.linalg.eigh(moment)
     kept = values > _ROUNDING * max(values[-1], 0.0)
     basis = vectors[:, kept]
-    inverse: Array = (basis / (values[kept] + ridge)) @ basis.T
+    inverse: FloatArray = (basis / (values[kept] + ridge)) @ basis.T
     return inverse

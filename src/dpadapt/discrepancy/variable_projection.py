@@ -27,10 +27,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.learning.least_squares import ball_least_squares
 from dpadapt.learning.softmax import softmax
 
-from .matrices import Array, public_rows, row_scores, symmetric_part, weighted_moment
+from .matrices import public_rows, row_scores, symmetric_part, weighted_moment
 
 _HIDDEN_SHARE = 1 / 6
 _LEAST_HIDDEN = 1e-6  # of the moments, where uniform weights are all but perfect
@@ -65,39 +66,39 @@ class SmoothNorm:
     def __post_init__(self) -> None:
         validate.positive("mu", self.mu)
 
-    def value(self, M: Array) -> float:
+    def value(self, M: FloatArray) -> float:
         """Value at M."""
         t = self.mu * np.linalg.eigvalsh(M)
         shift = float(np.abs(t).max())
         total = (np.exp(t - shift) + np.exp(-t - shift)).sum()
         return (shift + math.log(total)) / self.mu
 
-    def gradient(self, M: Array) -> Array:
+    def gradient(self, M: FloatArray) -> FloatArray:
         """Gradient H; its trace norm is at most 1."""
         values, vectors = np.linalg.eigh(M)
         t = self.mu * values
         shift = np.abs(t).max()
         up, down = np.exp(t - shift), np.exp(-t - shift)
-        return assembled((up - down) / (up + down).sum(), vectors)
+        return from_spectrum((up - down) / (up + down).sum(), vectors)
 
 
-def assembled(values: Array, vectors: Array) -> Array:
+def from_spectrum(values: FloatArray, vectors: FloatArray) -> FloatArray:
     """Symmetric matrix of these eigenvalues and eigenvectors.
 
     Examples
     --------
-    >>> assembled(np.array([1.0, 2.0]), np.eye(2))
+    >>> from_spectrum(np.array([1.0, 2.0]), np.eye(2))
     array([[1., 0.],
            [0., 2.]])
     """
-    matrix: Array = (vectors * values) @ vectors.T
+    matrix: FloatArray = (vectors * values) @ vectors.T
     return matrix
 
 
 # How sharp: the smoothing may hide this share of the uniform weights' discrepancy, log(2d) / mu.
 
 
-class Projected(NamedTuple):
+class ProjectedObjective(NamedTuple):
     """The objective at some weights, with the best coefficients for them.
 
     Attributes
@@ -112,14 +113,14 @@ class Projected(NamedTuple):
 
     Examples
     --------
-    >>> Projected(0.5, np.zeros(1), np.zeros(2), np.diag([0.3, -0.4])).discrepancy
+    >>> ProjectedObjective(0.5, np.zeros(1), np.zeros(2), np.diag([0.3, -0.4])).discrepancy
     0.4
     """
 
     value: float
-    coefficients: Array
-    losses: Array
-    residual: Array
+    coefficients: FloatArray
+    losses: FloatArray
+    residual: FloatArray
 
     @property
     def discrepancy(self) -> float:
@@ -158,9 +159,9 @@ class SingleStageProblem:
     array([-2.,  2.])
     """
 
-    X: Array
-    y: Array
-    target_moment: Array
+    X: FloatArray
+    y: FloatArray
+    target_moment: FloatArray
     smoothing: SmoothNorm
     radius: float
     ridge: float = 0.0
@@ -181,7 +182,7 @@ class SingleStageProblem:
         """Factor of the discrepancy, 4 Lambda^2."""
         return 4 * self.radius**2
 
-    def at(self, weights: Array) -> Projected:
+    def at(self, weights: FloatArray) -> ProjectedObjective:
         """Objective and best coefficients at these weights."""
         moment = weighted_moment(self.X, weights)
         w = ball_least_squares(
@@ -192,9 +193,9 @@ class SingleStageProblem:
         losses, residual = (self.X @ w - self.y) ** 2, self.target_moment - moment
         fit = float(weights @ losses + self.ridge * (w @ w))
         value = fit + self.strength * self.smoothing.value(residual)
-        return Projected(value, w, losses, residual)
+        return ProjectedObjective(value, w, losses, residual)
 
-    def gradient(self, point: Projected) -> Array:
+    def gradient(self, point: ProjectedObjective) -> FloatArray:
         """Gradient of G in q, by the envelope theorem."""
         H = self.smoothing.gradient(point.residual)
         return np.asarray(point.losses + self.strength * row_scores(self.X, H))
@@ -210,7 +211,7 @@ def variable_projection(
     steps: int = 1000,
     ridge: float = 1e-4,
     tolerance: float = 0.0,
-) -> tuple[Array, Array]:
+) -> tuple[FloatArray, FloatArray]:
     r"""Weights and coefficients that minimise the single-stage objective on a released moment.
 
     Parameters

@@ -408,7 +408,7 @@ class OnPublic:
 
 
 @dataclass(frozen=True, eq=False)
-class Facts:
+class EvaluationFacts:
     """Public facts: what models answer, and what labels and errors may be.
 
     Parameters
@@ -428,7 +428,7 @@ class Facts:
     >>> from sklearn.linear_model import LinearRegression
     >>> from dpadapt.evaluation.facts import compared_models
     >>> model = LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0])
-    >>> facts = Facts(compared_models(model, None), (0.0, 4.0), 4.0)
+    >>> facts = EvaluationFacts(compared_models(model, None), (0.0, 4.0), 4.0)
     >>> facts.shares(np.array([[5.0]]), np.array([3.0]))
     array([[0.25]])
     """

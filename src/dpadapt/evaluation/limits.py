@@ -26,7 +26,7 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 
 from .class_queries import ByClass
-from .facts import ComparedModels, Facts, OnPublic, as_places
+from .facts import ComparedModels, EvaluationFacts, OnPublic, as_places
 from .intervals import Chance
 from .measures import MEASURES, Query, choose, possible, source_of, statistic
 from .queries import MeanLosses, Ranking
@@ -159,7 +159,7 @@ def _number(value: float) -> str:
 
 def foreseen(
     names: tuple[str, ...],
-    facts: Facts,
+    facts: EvaluationFacts,
     people: int,
     *,
     epsilon: float,
@@ -182,7 +182,8 @@ def foreseen(
     >>> from dpadapt.evaluation.facts import compared_models
     >>> model = LogisticRegression().fit([[0.0], [1.0]], ["no", "yes"])
     >>> budget = {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.95}
-    >>> found = foreseen(("accuracy",), Facts(compared_models(model, model)), 1000, **budget)
+    >>> facts = EvaluationFacts(compared_models(model, model))
+    >>> found = foreseen(("accuracy",), facts, 1000, **budget)
     >>> round(found["accuracy"].limit, 3)
     0.039
     """
@@ -252,7 +253,7 @@ def few_or_more(
     names = choose(metrics, asked)
     if metrics is not None:
         return names
-    more, facts = choose(None, asked, enough=True), Facts(asked, (0.0, 1.0))
+    more, facts = choose(None, asked, enough=True), EvaluationFacts(asked, (0.0, 1.0))
     sources = {source_of(name, more): None for name in more}
     queries = {source: statistic(source, facts, more) for source in sources}
     first = source_of(more[0], more)
@@ -262,7 +263,7 @@ def few_or_more(
     return more if own.z * noise * math.sqrt(2 * share) <= _ENOUGH else names
 
 
-def rehearsed(facts: Facts, X: Any, y: Any) -> Facts:
+def rehearsed(facts: EvaluationFacts, X: Any, y: Any) -> EvaluationFacts:
     """The same facts, with what public rows say about the models.
 
     Parameters
@@ -278,7 +279,7 @@ def rehearsed(facts: Facts, X: Any, y: Any) -> Facts:
     >>> from sklearn.linear_model import LinearRegression
     >>> from dpadapt.evaluation.facts import compared_models
     >>> one, two = (LinearRegression().fit([[0.0], [1.0]], [0.0, end]) for end in (1.0, 1.1))
-    >>> facts = Facts(compared_models(one, two), (0.0, 2.0), 2.0)
+    >>> facts = EvaluationFacts(compared_models(one, two), (0.0, 2.0), 2.0)
     >>> facts = rehearsed(facts, [[0.0], [1.0]], [0.0, 1.0])
     >>> round(facts.public.means["mae"][2], 5)  # mean square of differences, over the largest
     0.00125
@@ -308,7 +309,7 @@ def rehearsed(facts: Facts, X: Any, y: Any) -> Facts:
     return replace(facts, public=OnPublic(len(labels), facts.asked.models, means))
 
 
-def _expected(source: str, query: Query, facts: Facts) -> FloatArray:
+def _expected(source: str, query: Query, facts: EvaluationFacts) -> FloatArray:
     """What would be released without noise: as on public rows, or as if nothing were known."""
     public = facts.compared
     size = query.models + 1 if isinstance(query, Ranking) else query.shape(0)[0] - 1

@@ -12,7 +12,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from .class_queries import ByClass
-from .facts import LEAST_CHANCE, PLACES, ComparedModels, Facts
+from .facts import LEAST_CHANCE, PLACES, ComparedModels, EvaluationFacts
 from .intervals import Chance, Counted, Raw, losses, rankings, reliabilities
 from .queries import Losses, MeanLosses, Ranking, Reliability
 
@@ -70,13 +70,15 @@ class Measure:
 
     title: str
     needs: str
-    read: Callable[[FloatArray, Any, Facts, Chance], tuple[list[Finding], Bins]]
+    read: Callable[[FloatArray, Any, EvaluationFacts, Chance], tuple[list[Finding], Bins]]
     larger: bool = False
 
 
-def _of_losses(name: str, title: str, needs: str, unit: Callable[[Facts], float]) -> Measure:
+def _of_losses(
+    name: str, title: str, needs: str, unit: Callable[[EvaluationFacts], float]
+) -> Measure:
     def read(
-        found: FloatArray, query: MeanLosses, facts: Facts, chance: Chance
+        found: FloatArray, query: MeanLosses, facts: EvaluationFacts, chance: Chance
     ) -> tuple[list[Finding], Bins]:
         known, public = 1.0, facts.compared
         if public is not None and query.models == 2 and name in public.means:
@@ -87,7 +89,7 @@ def _of_losses(name: str, title: str, needs: str, unit: Callable[[Facts], float]
 
 
 def _read_accuracy(
-    found: FloatArray, query: Any, facts: Facts, chance: Chance
+    found: FloatArray, query: Any, facts: EvaluationFacts, chance: Chance
 ) -> tuple[list[Finding], Bins]:
     error, _ = _read_error(found, query, facts, chance)
     raw = error[0].raw
@@ -96,7 +98,7 @@ def _read_accuracy(
 
 
 def _read_error(
-    found: FloatArray, query: Any, facts: Facts, chance: Chance
+    found: FloatArray, query: Any, facts: EvaluationFacts, chance: Chance
 ) -> tuple[list[Finding], Bins]:
     if isinstance(query, MeanLosses):
         return _ERROR.read(found, query, facts, chance)
@@ -106,7 +108,7 @@ def _read_error(
 
 
 def _read_recall(
-    found: FloatArray, query: ByClass, facts: Facts, chance: Chance
+    found: FloatArray, query: ByClass, facts: EvaluationFacts, chance: Chance
 ) -> tuple[list[Finding], Bins]:
     counted, most = Counted(found, query, chance), _most(query, facts)
     lines = [
@@ -117,14 +119,14 @@ def _read_recall(
 
 
 def _read_balanced(
-    found: FloatArray, query: ByClass, facts: Facts, chance: Chance
+    found: FloatArray, query: ByClass, facts: EvaluationFacts, chance: Chance
 ) -> tuple[list[Finding], Bins]:
     raw = Counted(found, query, chance).balanced(_most(query, facts))
     return [Finding("balanced_accuracy", "balanced accuracy", raw)], ()
 
 
 def _read_precision(
-    found: FloatArray, query: ByClass, facts: Facts, chance: Chance
+    found: FloatArray, query: ByClass, facts: EvaluationFacts, chance: Chance
 ) -> tuple[list[Finding], Bins]:
     counted = Counted(found, query, chance)
     lines = [
@@ -134,7 +136,7 @@ def _read_precision(
     return lines, ()
 
 
-def _known(query: ByClass, facts: Facts) -> tuple[FloatArray, FloatArray, float] | None:
+def _known(query: ByClass, facts: EvaluationFacts) -> tuple[FloatArray, FloatArray, float] | None:
     """On public rows, the shares of classes, those in which two models differ, and rows."""
     public = facts.compared
     if public is None or query.models == 1 or "by_class" not in public.means:
@@ -146,7 +148,7 @@ def _known(query: ByClass, facts: Facts) -> tuple[FloatArray, FloatArray, float]
     return shares, differ, float(public.rows)
 
 
-def _most(query: ByClass, facts: Facts) -> FloatArray:
+def _most(query: ByClass, facts: EvaluationFacts) -> FloatArray:
     """How large differences of recall may be, by public rows."""
     known = _known(query, facts)
     if known is None:
@@ -157,13 +159,13 @@ def _most(query: ByClass, facts: Facts) -> FloatArray:
 
 
 def _read_ranking(
-    found: FloatArray, query: Ranking, facts: Facts, chance: Chance
+    found: FloatArray, query: Ranking, facts: EvaluationFacts, chance: Chance
 ) -> tuple[list[Finding], Bins]:
     return [Finding("auc", "AUC", rankings(found, query.models, query.class_weight, chance))], ()
 
 
 def _read_reliability(
-    found: FloatArray, query: Reliability, facts: Facts, chance: Chance
+    found: FloatArray, query: Reliability, facts: EvaluationFacts, chance: Chance
 ) -> tuple[list[Finding], Bins]:
     bins = found.reshape(query.models, 2, query.bins)
     raw, table = reliabilities(bins, query.count_weight, chance)
@@ -215,7 +217,7 @@ def source_of(name: str, names: Iterable[str]) -> str:
     return "error" if name == "accuracy" else name
 
 
-def statistic(source: str, facts: Facts, names: Iterable[str]) -> Query:
+def statistic(source: str, facts: EvaluationFacts, names: Iterable[str]) -> Query:
     """Statistic of the private rows that measures are read from.
 
     Parameters
@@ -231,7 +233,8 @@ def statistic(source: str, facts: Facts, names: Iterable[str]) -> Query:
     >>> from sklearn.linear_model import LinearRegression
     >>> from dpadapt.evaluation.facts import compared_models
     >>> model = LinearRegression().fit([[0.0], [1.0]], [0.0, 2.0])
-    >>> statistic("mae", Facts(compared_models(model, None), (0.0, 4.0), 4.0), ["mae"]).label
+    >>> facts = EvaluationFacts(compared_models(model, None), (0.0, 4.0), 4.0)
+    >>> statistic("mae", facts, ["mae"]).label
     'mean absolute error'
     """
     models = facts.asked.models

@@ -14,7 +14,7 @@ from dpadapt.privacy import Private, Schema
 
 from .facts import (
     ComparedModels,
-    Facts,
+    EvaluationFacts,
     OnPublic,
     answered,
     compared_models,
@@ -118,7 +118,7 @@ def outlook_of(
     questions = ComparedModels(lambda X: X, 2, names, chances=False)
     span = label_range or (0.0, 1.0)
     most = span[1] - span[0] if largest_error is None else largest_error
-    facts = Facts(questions, None if names is not None else span, most, counts=counts)
+    facts = EvaluationFacts(questions, None if names is not None else span, most, counts=counts)
     budget = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
     chosen = few_or_more(metrics, questions, people, **budget)
     limits = foreseen(chosen, facts, people, **budget)
@@ -186,7 +186,7 @@ class Measuring(NamedTuple):
     """
 
     rows: Private
-    facts: Facts
+    facts: EvaluationFacts
     names: tuple[str, ...]
     limits: dict[str, Limit]
     against: str
@@ -258,11 +258,13 @@ def _own(model: Any, public: Any) -> tuple[Any, Any]:
     return (X[list(names)] if names is not None and hasattr(X, "columns") else X), y
 
 
-def _facts(model: Any, questions: ComparedModels, label_range: Any, largest_error: Any) -> Facts:
+def _facts(
+    model: Any, questions: ComparedModels, label_range: Any, largest_error: Any
+) -> EvaluationFacts:
     if questions.names is not None:
         if label_range is not None or largest_error is not None:
             raise ValueError("label_range and largest_error are for models that predict numbers.")
-        return Facts(questions, counts=_counts(model, questions.names))
+        return EvaluationFacts(questions, counts=_counts(model, questions.names))
     known = label_range
     for each in (model, getattr(model, "estimator_", None)):
         if known is None:
@@ -286,4 +288,4 @@ def _facts(model: Any, questions: ComparedModels, label_range: Any, largest_erro
         largest = min(largest, _validate.positive("largest_error", largest_error))
         if largest * largest == 0:
             raise ValueError(f"largest_error is too small: its square is 0; got {largest_error!r}.")
-    return Facts(questions, (low, high), largest)
+    return EvaluationFacts(questions, (low, high), largest)

@@ -15,7 +15,7 @@ from dpadapt.privacy.mechanisms import Gaussian
 
 from .class_queries import ByClass
 from .evaluation import Evaluation, Measured
-from .facts import LEAST_CHANCE, Facts
+from .facts import LEAST_CHANCE, EvaluationFacts
 from .intervals import Chance, Counted, Interval
 from .measures import MEASURES, Query, source_of, statistic
 from .preparation import Measuring
@@ -174,7 +174,9 @@ class _Released(NamedTuple):
     query: Query
 
 
-def _released(session: Session, names: tuple[str, ...], facts: Facts) -> dict[str, _Released]:
+def _released(
+    session: Session, names: tuple[str, ...], facts: EvaluationFacts
+) -> dict[str, _Released]:
     """Hide all, pay for all, release all; what counts right and wrong answers is one release."""
     sources = {source_of(name, names): None for name in names}
     asked = {source: statistic(source, facts, names) for source in sources}
@@ -219,7 +221,7 @@ def _measured(
 
 
 def _classes(
-    found: dict[str, _Released], facts: Facts, people: int, chance: Chance
+    found: dict[str, _Released], facts: EvaluationFacts, people: int, chance: Chance
 ) -> tuple[tuple[str, Interval], ...]:
     """How many rows are of each class, if they were counted; noise alone is between.
 
@@ -241,7 +243,9 @@ def _classes(
     return tuple(lines)
 
 
-def _caveats(facts: Facts, names: tuple[str, ...], chance: Chance, units: bool) -> tuple[str, ...]:
+def _caveats(
+    facts: EvaluationFacts, names: tuple[str, ...], chance: Chance, units: bool
+) -> tuple[str, ...]:
     none = "a row without a label" + ", or of none of the classes," * (
         facts.asked.names is not None
     )
@@ -284,7 +288,7 @@ def _part(chance: Chance, units: bool = False) -> str:
     return f"about {min(99, round(100 * chance.part))}% of the {who} have one"
 
 
-def _hint(measures: dict[str, Measured], facts: Facts, chance: Chance) -> tuple[str, ...]:
+def _hint(measures: dict[str, Measured], facts: EvaluationFacts, chance: Chance) -> tuple[str, ...]:
     """Say it where released values look as if labels or rows could not be read at all."""
     if chance.part < 0.1:
         return (

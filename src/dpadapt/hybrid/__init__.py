@@ -7,9 +7,8 @@ its names here are found there.
 from dpadapt._lazy import lazily
 from dpadapt.privacy import Agents
 
-from .certificate import NotCertified
+from ._classifier import FeatureUnits, NotCertified
 from .hybrid_tilt import HybridTilt
-from .units import FeatureUnits
 
 __all__ = [
     "Agents",
@@ -40,19 +39,16 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        "..papers.hybrid.agent_tests": "BitTest PaperTest",
-        "..papers.hybrid.divergences": "Divergences",
-        "..papers.hybrid.estimator_learner": "EstimatorLearner",
         "..papers.hybrid.finite_class": "FiniteClassLearner",
-        "..papers.hybrid.gradient_learner": "GradientLearner",
-        "..papers.hybrid.non_private": "non_private_subsample_test_reweigh",
-        "..papers.hybrid.parity": "ParityLearner parity_rows",
+        "..papers.hybrid.learners": (
+            "EstimatorLearner GradientLearner ParityLearner SGDLearner parity_rows"
+        ),
+        "..papers.hybrid.non_private": "Divergences non_private_subsample_test_reweigh",
+        "..papers.hybrid.rounds": "BitTest PaperSchedule PaperTest TightSchedule",
         "..papers.hybrid.sample_sizes": (
             "rounds_with_schedule rows_for_a_finite_class rows_for_utility sizes_of_algorithm_1 "
             "sizes_of_algorithm_2 sizes_of_algorithm_4"
         ),
-        "..papers.hybrid.schedules": "PaperSchedule TightSchedule",
-        "..papers.hybrid.sgd_learner": "SGDLearner",
         "..papers.hybrid.subsample_test_reweigh": "SubsampleTestReweigh",
     },
 )

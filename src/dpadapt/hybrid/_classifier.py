@@ -1,7 +1,11 @@
-"""What the classifiers of the hybrid model share: one fit, units of features, predictions."""
+"""What the classifiers of the hybrid model share: one fit, units of features, predictions.
+
+And what agents' answers promise of the result, and what a report is told.
+"""
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,16 +18,193 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, Problem
 from dpadapt.learning.checks import public_part, public_scaling
-from dpadapt.learning.constraints import Fraction, OneOf, Positive, Table
+from dpadapt.learning.constraints import Fraction, OneOf, ParameterTable, Positive, Vector
 from dpadapt.learning.linear import ScoreClassifier
 from dpadapt.learning.public_fits import fit_logistic
-from dpadapt.learning.story import Story
+from dpadapt.learning.story import Fact, Story, class_facts, number, percent, short
+from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Agents, Guarantee, Private
+from dpadapt.privacy.local.replies import Estimate
 
-from .certificate import AgentsCertificate, NotCertified
 from .rules import FEATURES, LinearRule, Rule, class_numbers, feature_count, raw_features
-from .story import rule_story
-from .units import FeatureUnits, unit_scaling
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureUnits(Strategy):
+    """Public location and scale of the features: the agents' own moments, say.
+
+    Parameters
+    ----------
+    centre, scale : array of shape (k,)
+        One number for each feature.
+
+    Examples
+    --------
+    >>> FeatureUnits(centre=[0.0, 1.0], scale=[1.0, 2.0]).of(2)
+    (array([0., 1.]), array([1., 2.]))
+    """
+
+    centre: ArrayLike
+    scale: ArrayLike
+    _constraints: ClassVar[ParameterTable] = {"centre": [Vector()], "scale": [Vector()]}
+
+    def _check(self) -> None:
+        if not (np.asarray(self.scale) > 0).all():
+            raise ValueError("scale must be positive.")
+
+    def of(self, width: int) -> tuple[FloatArray, FloatArray]:
+        """Centre and scale of so many features."""
+        found = np.asarray(self.centre, dtype=float), np.asarray(self.scale, dtype=float)
+        for name, value in zip(("centre", "scale"), found, strict=True):
+            if len(value) != width:
+                raise ValueError(f"{name} must hold {width} finite numbers, one for each feature.")
+        return found
+
+
+def unit_scaling(features: str, n_columns: int, unit: float) -> tuple[FloatArray, FloatArray]:
+    """Mean and spread of the features of rows with independent N(0, unit^2) columns.
+
+    Examples
+    --------
+    >>> unit_scaling("squares", 1, unit=2.0)
+    (array([4.]), array([5.65685425]))
+    """
+    one = np.ones(n_columns)
+    if features == "linear":
+        return 0 * one, unit * one
+    square = unit**2
+    if features == "squares":
+        return square * one, math.sqrt(2) * square * one
+    i, j = np.triu_indices(n_columns)
+    centre = np.concatenate([0 * one, np.where(i == j, square, 0.0)])
+    spread = np.where(i == j, math.sqrt(2) * square, square)
+    return centre, np.concatenate([unit * one, spread])
+
+
+class NotCertified(UserWarning):
+    """No rule was shown to meet the target error; the best one seen was returned."""
+
+
+@dataclass(frozen=True)
+class AgentsCertificate:
+    """Error of the chosen rule on the agents' population, with a bound that holds in advance.
+
+    The agents who were asked are a random sample of that population, and those who answer speak for
+    those who do not: the bound knows nothing of the silent.
+
+    Attributes
+    ----------
+    error : float or None
+        Unbiased estimate for the rule, if it was the only one; None if nobody answered.
+    upper : float
+        Above the true error with probability ``confidence`` at least, though the rule was chosen
+        among others by the same answers (union bound).
+    confidence : float
+    target : float
+        What was asked for.
+    agents : int
+        Answers that it rests on.
+    about : str, default="mistakes"
+        What the error is: the share of mistakes, or a loss over its bound.
+
+    Examples
+    --------
+    >>> said = {"error": 0.04, "upper": 0.08, "confidence": 0.95, "target": 0.1}
+    >>> AgentsCertificate(**said, agents=20_000).certified
+    True
+    >>> AgentsCertificate.none(target=0.1).certified
+    False
+    """
+
+    error: float | None
+    upper: float
+    confidence: float
+    target: float
+    agents: int
+    about: str = "mistakes"
+
+    @property
+    def certified(self) -> bool:
+        """Whether the bound is at most the target."""
+        return self.upper <= self.target
+
+    @classmethod
+    def of(cls, found: Estimate, confidence: float, target: float) -> AgentsCertificate:
+        """Certificate of an estimate whose interval has room for the union bound already."""
+        value = found.value if found.count else None
+        return cls(value, found.high, confidence, target, found.count)
+
+    @classmethod
+    def none(cls, target: float) -> AgentsCertificate:
+        """Nobody was asked, nothing is promised."""
+        return cls(None, 1.0, 1.0, target, 0)
+
+
+def rule_story(estimator: Any, method: str) -> Story:
+    """Tell about a rule that a curator and agents have learnt.
+
+    Parameters
+    ----------
+    estimator : HybridTilt or SubsampleTestReweigh
+    method : str
+        By which it was learnt.
+
+    Examples
+    --------
+    >>> from dpadapt.hybrid import HybridTilt
+    >>> model = HybridTilt(epsilon=1, delta=1e-6, agent_epsilon=1).fit([[0.0], [1.0]], [0, 1])
+    >>> rule_story(model, "").summary
+    'A linear rule, fitted on public rows alone.'
+    """
+    told = Story(
+        "A linear rule, fitted on public rows alone.",
+        class_facts(estimator),
+        assumption="",
+        public_use="units of the columns and classes",
+        radius="longer than any row: it only keeps numbers finite. What one row can do is bounded "
+        "in the release itself, see its sensitivity",
+    )
+    asked = estimator.agents_guarantee_.bounds.get("agents asked", 0)
+    if not estimator.guarantee_.events and not asked:
+        return told
+    facts = (*told.facts, *_of_agents(estimator, asked), *_certificate(estimator))
+    return replace(
+        told,
+        summary=f"A rule for people who trust nobody, learnt by {method}.",
+        facts=facts,
+        assumption="The guarantee above is that of the curator's rows. Agents have their own: what "
+        "leaves an agent is one randomised message. Somebody who is both pays both.",
+    )
+
+
+def _of_agents(estimator: Any, asked: float) -> tuple[Fact, ...]:
+    if not asked:
+        return (Fact("agents", "0", "nobody was asked: nothing is known of the target"),)
+    theirs = estimator.agents_guarantee_
+    return (
+        Fact("agents asked", number(asked), "people who answered one question at most, once"),
+        Fact(
+            "epsilon of an agent",
+            short(theirs.epsilon),
+            f"of one message, at delta {short(theirs.delta)}; nobody is trusted with the answer",
+        ),
+    )
+
+
+def _certificate(estimator: Any) -> tuple[Fact, ...]:
+    found = estimator.certificate_
+    if found.error is None:
+        return (Fact("certificate", "–", "no agent has tested the rule"),)
+    about = "error on agents" if found.about == "mistakes" else found.about
+    meaning = "what agents say of the rule" if found.certified else "not shown to meet the target"
+    return (
+        Fact(about, percent(round(max(0.0, found.error), 4)), meaning),
+        Fact(
+            "at most",
+            percent(round(min(1.0, found.upper), 4)),
+            f"with {percent(found.confidence)} confidence, from {number(found.agents)} answers",
+        ),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +254,7 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
     agent_epsilon: float
     target_error: float
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "agent_epsilon": [Positive()],
         "features": [OneOf(*FEATURES)],
         "unit": [Positive()],

@@ -12,8 +12,7 @@ from dpadapt.learning.linear import class_labels
 from dpadapt.privacy import Session
 from dpadapt.privacy.local import NotEnoughAgents
 
-from ._classifier import HybridProblem, RuleClassifier
-from .certificate import AgentsCertificate
+from ._classifier import AgentsCertificate, HybridProblem, RuleClassifier
 from .tilt.algorithm import Columns, agents_alone, curator_alone, hybrid_tilt, tilt_mechanisms
 from .tilt.plan import AgentShares, agents_required
 from .tilt.trials import FAILURE

@@ -20,7 +20,7 @@ import json
 import math
 from typing import Any
 
-VERSION = 1
+_VERSION = 1
 LONGEST_QUESTION = 1 << 24  # bytes
 REFUSALS = ("answered before", "epsilon above the cap", "not a question")
 
@@ -33,7 +33,7 @@ def write_question(question: dict[str, Any], agent: int, epsilon: float) -> byte
     >>> write_question({"kind": "below"}, agent=3, epsilon=0.5)
     b'{"dpadapt": 1, "ask": {"kind": "below"}, "agent": 3, "epsilon": 0.5}\n'
     """
-    return _line({"dpadapt": VERSION, "ask": question, "agent": agent, "epsilon": epsilon})
+    return _line({"dpadapt": _VERSION, "ask": question, "agent": agent, "epsilon": epsilon})
 
 
 def read_question(line: bytes) -> tuple[dict[str, Any], int, float]:
@@ -61,7 +61,7 @@ def write_reply(agent: int, answer: int | list[float]) -> bytes:
     >>> write_reply(3, 1)
     b'{"dpadapt": 1, "agent": 3, "answer": 1}\n'
     """
-    return _line({"dpadapt": VERSION, "agent": agent, "answer": answer})
+    return _line({"dpadapt": _VERSION, "agent": agent, "answer": answer})
 
 
 def write_refusal(agent: int, reason: str) -> bytes:
@@ -74,7 +74,7 @@ def write_refusal(agent: int, reason: str) -> bytes:
     """
     if reason not in REFUSALS:
         raise ValueError(f"reason must be one of {', '.join(REFUSALS)}.")
-    return _line({"dpadapt": VERSION, "agent": agent, "refused": reason})
+    return _line({"dpadapt": _VERSION, "agent": agent, "refused": reason})
 
 
 def read_reply(
@@ -134,7 +134,7 @@ def _message(line: bytes, keys: set[str]) -> dict[str, Any]:
         raise ValueError("not a message.") from None
     if not isinstance(message, dict) or set(message) != keys:
         raise ValueError("not a message.")
-    if type(message["dpadapt"]) is not int or message["dpadapt"] != VERSION:
+    if type(message["dpadapt"]) is not int or message["dpadapt"] != _VERSION:
         raise ValueError("a message of another version.")
     return message
 

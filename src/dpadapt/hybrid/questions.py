@@ -16,14 +16,12 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 from dpadapt.privacy.local.randomisers import BallResponse
 
 from . import protocol
-from .parity_rule import ParityRule
-from .rules import LinearRule, Rule
+from .rules import LinearRule, ParityRule, Rule
 
-Places = NDArray[np.int64]
 AnyQuestion: TypeAlias = "Below | Within | SameSide | Mistake | Loss | Slope"
 
 
@@ -49,7 +47,7 @@ class _Question(ABC):
         """Labels that -1 and 1 stand for, or 1, 2, 3, ...; None if no label is read."""
         return None
 
-    def at(self, places: Places) -> Self:
+    def at(self, places: IntArray) -> Self:
         """The parts of those agents only."""
         return self
 
@@ -103,7 +101,7 @@ class _Cells(_Question):
     def size(self) -> int:
         return len(getattr(self, self.columns[0]))
 
-    def at(self, places: Places) -> Self:
+    def at(self, places: IntArray) -> Self:
         arrays = {each.name: getattr(self, each.name)[places] for each in fields(self)}
         return replace(self, **arrays)
 

@@ -82,7 +82,7 @@ class CleanKernel:
 
 
 @dataclass(frozen=True, eq=False)
-class Learner:
+class KernelProblem:
     """A loss, a penalty, a kernel or features: all that is decided before a row is read.
 
     Parameters
@@ -237,7 +237,10 @@ class Learner:
         """The correction at the pool and the public model, as one."""
         own, setup = public.coefficients, self.setup
         if public.anchors is not None:
-            return {"dual_coef_": np.vstack([alpha, own]), "pool_": stacked(points, public.anchors)}
+            return {
+                "dual_coef_": np.vstack([alpha, own]),
+                "pool_": rows_below(points, public.anchors),
+            }
         at_pool = setup.features(setup.rows(points))
         return {"feature_coef_": own + at_pool.T @ alpha}
 
@@ -269,11 +272,11 @@ class Learner:
             base = None if public is None else table[:, n + T : -1] @ public.coefficients
             return np.asarray(cross.T @ self.solve(own, table[:, -1], base))
 
-        at = points if public is None else stacked(points, public.anchors)
+        at = points if public is None else rows_below(points, public.anchors)
         return queries.predictions(session, session.hide(self.gram(at)), predict)
 
 
-def stacked(first: Any, second: Any) -> Any:
+def rows_below(first: Any, second: Any) -> Any:
     """Public rows of the same kind, one below the other."""
     if hasattr(first, "toarray"):
         return vstack([first, second], format="csr")

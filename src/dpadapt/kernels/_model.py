@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, Problem
-from dpadapt.learning.constraints import Instance, Named, Null, OneOf, Positive, Table
+from dpadapt.learning.constraints import Instance, Named, Null, OneOf, ParameterTable, Positive
 from dpadapt.learning.linear import class_labels
 from dpadapt.learning.story import Fact, Story, class_facts, number, short
 from dpadapt.privacy import Guarantee, Private, Schema, Session
 
-from ._learner import KernelTask, Learner
+from ._learner import KernelProblem, KernelTask
 from ._setup import PenaltyNoise, fit_public, make_setup
 from .features import Fourier, Nystroem
 from .kernel import KERNELS, FunctionKernel, InnerProduct
@@ -41,7 +41,7 @@ class KernelModel(PrivateEstimator):
     features: Any
     release: Any
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "kernel": [Named(KERNELS, advice=_NOT_KERNELS), Instance(FunctionKernel, InnerProduct)],
         "radius": [Positive(), Null()],
         "penalty": [Positive(), Null()],
@@ -94,7 +94,7 @@ class KernelModel(PrivateEstimator):
 
     def _learner(
         self, problem: Problem, n_rows: int | None, features: Any = None, *, start: bool = False
-    ) -> Learner:
+    ) -> KernelProblem:
         """Decide on kernel, features and penalty; ``n_rows`` is None for public rows alone.
 
         With ``start`` the learner knows the public model.
@@ -107,7 +107,7 @@ class KernelModel(PrivateEstimator):
             problem.X,
             public if n_rows is None else n_rows,
         )
-        learner = Learner(setup, task, 1.0)
+        learner = KernelProblem(setup, task, 1.0)
         if start:
             targets = learner.public_targets(np.asarray(problem.labels, dtype=np.float64))
             own = None if n_rows is not None else self.penalty
@@ -115,7 +115,7 @@ class KernelModel(PrivateEstimator):
             learner = replace(learner, public=fitted, penalty=fitted.penalty)
         return learner if n_rows is None else self._sized(learner, n_rows)
 
-    def _sized(self, learner: Learner, n_rows: int) -> Learner:
+    def _sized(self, learner: KernelProblem, n_rows: int) -> KernelProblem:
         """Penalty, and unit of the correction, for so many private rows."""
         task, setup = learner.task, learner.setup
         budget = (float(self.epsilon), float(self.delta))

@@ -50,7 +50,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.newton import Product, Vector, conjugate_gradients, line_search
+from dpadapt.learning.newton import BlockVector, Product, conjugate_gradients, line_search
 
 from .constants import BLOCK, UNIT, Constants, constants, summing
 from .losses import ConvexLoss, SoftmaxLoss
@@ -212,7 +212,7 @@ class KernelMatrix:
         return None
 
 
-def newton(
+def _newton_from_softer(
     space: Space, y: FloatArray, loss: ConvexLoss, facts: Constants
 ) -> tuple[FloatArray, bool]:
     """Newton's steps, first on softer losses; the last iterate, and whether it is proved."""
@@ -265,21 +265,21 @@ def _direction(
 ) -> tuple[FloatArray, FloatArray, int]:
     """Newton direction to a hundredth, its scores, and the number of iterations."""
 
-    def scored(r: FloatArray) -> Vector:
+    def scored(r: FloatArray) -> BlockVector:
         z = r if precondition is None else precondition(r)
         return z, space.scores(z)
 
-    def product(search: Vector) -> Product:
+    def product(search: BlockVector) -> Product:
         p, ps = search
         bent = loss.curve(bend, ps)
         energy = total(bent * ps, loss.joint) / space.rows
         energy = energy + facts.penalty * total(space.pairing(p, p, ps), loss.joint)
         return Product(search, space.lift(bent) / space.rows + facts.penalty * p, energy)
 
-    def inner(r: FloatArray, z: Vector) -> FloatArray:
+    def inner(r: FloatArray, z: BlockVector) -> FloatArray:
         return total(space.pairing(r, *z), loss.joint)
 
-    def measure(r: FloatArray, z: Vector) -> FloatArray:
+    def measure(r: FloatArray, z: BlockVector) -> FloatArray:
         # by r itself: an old preconditioner hides what curved then and is flat now
         return total(space.pairing(r, r, z[1]), loss.joint)
 
@@ -304,10 +304,10 @@ def certified_descent(
     return v, False
 
 
-def minimise(space: Space, y: FloatArray, loss: ConvexLoss, facts: Constants) -> FloatArray:
+def _minimise(space: Space, y: FloatArray, loss: ConvexLoss, facts: Constants) -> FloatArray:
     """Newton's steps, then, should they not suffice, the descents that must."""
     with np.errstate(all="ignore"):
-        w, proved = newton(space, y, loss, facts)
+        w, proved = _newton_from_softer(space, y, loss, facts)
         root = math.sqrt(facts.condition)
         plans = (
             (facts.accelerated_steps, (root - 1) / (root + 1)),
@@ -380,7 +380,7 @@ def solve_each(
     for penalty in penalties:
         labels, facts = problem(space.rows, y, loss, radius, penalty, space.size)
         w = _from_kernel_matrix(space, labels, loss, facts)
-        w = minimise(space, labels, loss, facts) if w is None else w
+        w = _minimise(space, labels, loss, facts) if w is None else w
         found.append(w if np.ndim(y) == 2 or loss.joint else w[:, 0])
     return found
 
@@ -396,7 +396,7 @@ def _from_kernel_matrix(
         np.asarray(product if isinstance(product, np.ndarray) else product.todense())
     )
     with np.errstate(all="ignore"):
-        w = space.lift(newton(matrix, y, loss, facts)[0])
+        w = space.lift(_newton_from_softer(matrix, y, loss, facts)[0])
         g = space.lift(loss.derivative(space.scores(w), y) / space.rows) + facts.penalty * w
         proved = space.proved(w, g, loss.joint, facts) <= facts.target
     return w if proved.all() else None
@@ -460,7 +460,7 @@ def solve_gram(
     array([ 0.5, -0.5])
     """
     labels, facts = _problem(matrix, y, loss, penalty, radius)
-    a = minimise(KernelMatrix(matrix), labels, loss, facts)
+    a = _minimise(KernelMatrix(matrix), labels, loss, facts)
     return a if np.ndim(y) == 2 or loss.joint else a[:, 0]
 
 

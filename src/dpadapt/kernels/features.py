@@ -10,7 +10,7 @@ import numpy as np
 
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Count, Table
+from dpadapt.learning.constraints import Count, ParameterTable
 from dpadapt.learning.strategy import Strategy
 
 from .kernel import Kernel, check_positive_definite
@@ -37,7 +37,7 @@ class Fourier(Strategy):
 
     n_components: int = 300
 
-    _constraints: ClassVar[Table] = {"n_components": [Count()]}
+    _constraints: ClassVar[ParameterTable] = {"n_components": [Count()]}
 
     def _check(self) -> None:
         if self.n_components % 2:
@@ -61,7 +61,7 @@ class Nystroem(Strategy):
 
     n_components: int = 300
 
-    _constraints: ClassVar[Table] = {"n_components": [Count()]}
+    _constraints: ClassVar[ParameterTable] = {"n_components": [Count()]}
 
 
 def _within(features: FloatArray, squared_bound: float) -> FloatArray:

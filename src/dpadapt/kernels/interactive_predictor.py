@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator, Problem
-from dpadapt.learning.constraints import Count, Instance, Named, Positive, Table
+from dpadapt.learning.constraints import Count, Instance, Named, ParameterTable, Positive
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Guarantee, Private, Session
 from dpadapt.privacy.mechanisms import GaussianPath
@@ -24,7 +24,7 @@ from dpadapt.privacy.mechanisms._digest import public_digest
 from dpadapt.privacy.mechanisms.asked_model import AskedModel, Interactive
 from dpadapt.privacy.mechanisms.asking import open_answers, restore_answers
 
-from ._learner import Learner
+from ._learner import KernelProblem
 from ._model import KernelModel
 from .constants import Constants
 from .pool import Pool, nearest_in_ball
@@ -33,12 +33,12 @@ _FREE = ("estimator", "state", "most_questions", "ledger", "verbose")
 _SHOWN = 50  # public rows on which a kernel of one's own is compared
 
 
-class AskedMethod(Strategy):
+class AnswerMethod(Strategy):
     """A way to answer questions about a private model.
 
     Examples
     --------
-    >>> isinstance(NoisePath(), AskedMethod)
+    >>> isinstance(NoisePath(), AnswerMethod)
     True
     """
 
@@ -57,7 +57,7 @@ class AskedMethod(Strategy):
 
 
 @dataclass(frozen=True)
-class NoisePath(AskedMethod):
+class NoisePath(AnswerMethod):
     """One path of a Gaussian process, for any number of questions.
 
     Examples
@@ -164,7 +164,7 @@ class InteractivePredictor(PrivateEstimator):
     >>> predictor.close()
     """
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "estimator": [Instance(KernelModel, advice="Give a KernelRegressor or KernelClassifier.")],
         "method": [
             Named(
@@ -294,7 +294,7 @@ class InteractivePredictor(PrivateEstimator):
         found = self._solve(problem, session)
         return found, session.guarantee
 
-    def _facts(self, model: Any, learner: Learner, public: Problem) -> dict[str, Any]:
+    def _facts(self, model: Any, learner: KernelProblem, public: Problem) -> dict[str, Any]:
         """Public facts that a file must have been made with: all parameters, all public data."""
         own = {f"{type(model).__name__}.{name}": value for name, value in _options(model).items()}
         facts = {

@@ -27,7 +27,7 @@ from scipy.sparse import issparse
 from sklearn.metrics import pairwise
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Count, Like, NonNegative, Null, Positive, Table
+from dpadapt.learning.constraints import Count, Like, NonNegative, Null, ParameterTable, Positive
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy.core.errors import LET_THROUGH
 
@@ -121,7 +121,7 @@ class InnerProduct(KernelForm):
 
     bound: float
 
-    _constraints: ClassVar[Table] = {"bound": [Positive()]}
+    _constraints: ClassVar[ParameterTable] = {"bound": [Positive()]}
     name: ClassVar[str] = "inner product"
     numeric: ClassVar[bool] = False
 
@@ -132,7 +132,7 @@ class InnerProduct(KernelForm):
     def values(self, A: Any, B: Any) -> Any:
         """x.y."""
         product = _numbers(A) @ _numbers(B).T
-        return product.toarray() if is_sparse(product) else product
+        return product.toarray() if _is_sparse(product) else product
 
     def own_values(self, A: Any) -> Any:
         """Squared lengths."""
@@ -160,7 +160,7 @@ class Polynomial(KernelForm):
     gamma: float | None = None
     coef0: float = 1.0
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "degree": [Count()],
         "gamma": [Positive(), Null()],
         "coef0": [NonNegative()],
@@ -201,7 +201,7 @@ class RBF(KernelForm):
 
     gamma: float | None = None
 
-    _constraints: ClassVar[Table] = {"gamma": [Positive(), Null()]}
+    _constraints: ClassVar[ParameterTable] = {"gamma": [Positive(), Null()]}
     name: ClassVar[str] = "rbf"
 
     def _scaled_to(self, length: float | None) -> Self:
@@ -229,7 +229,7 @@ class Laplacian(KernelForm):
 
     gamma: float | None = None
 
-    _constraints: ClassVar[Table] = {"gamma": [Positive(), Null()]}
+    _constraints: ClassVar[ParameterTable] = {"gamma": [Positive(), Null()]}
     name: ClassVar[str] = "laplacian"
 
     def _scaled_to(self, length: float | None) -> Self:
@@ -277,12 +277,12 @@ class Chi2(KernelForm):
 
     gamma: float = 1.0
 
-    _constraints: ClassVar[Table] = {"gamma": [Positive()]}
+    _constraints: ClassVar[ParameterTable] = {"gamma": [Positive()]}
     name: ClassVar[str] = "chi2"
 
     def values(self, A: Any, B: Any) -> Any:
         """Of dense rows only."""
-        if is_sparse(A) or is_sparse(B):
+        if _is_sparse(A) or _is_sparse(B):
             raise TypeError("kernel: 'chi2' needs dense rows.")
         return pairwise.chi2_kernel(np.maximum(A, 0.0), np.maximum(B, 0.0), gamma=self.gamma)
 
@@ -366,17 +366,17 @@ def length_of(rows: Any) -> int:
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
-def is_sparse(rows: Any) -> bool:
+def _is_sparse(rows: Any) -> bool:
     """Whether rows are a sparse matrix."""
     return bool(issparse(rows))
 
 
 def _numbers(rows: Any) -> Any:
-    return rows if is_sparse(rows) else np.asarray(rows, dtype=np.float64)
+    return rows if _is_sparse(rows) else np.asarray(rows, dtype=np.float64)
 
 
 def _squares(A: Any) -> FloatArray:
-    if is_sparse(A):
+    if _is_sparse(A):
         return np.asarray(A.multiply(A).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", A, A)
 
@@ -440,7 +440,7 @@ class FunctionKernel(KernelForm):
     function: Callable[[Any, Any], Any]
     bound: float
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "function": [Like("be a function of two tables of rows", "__call__")],
         "bound": [Positive()],
     }
@@ -484,7 +484,7 @@ def _values(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> FloatArray:
 
 def _dense(values: Any) -> FloatArray:
     """A copy: the caller's array is not ours to scale."""
-    return np.array(values.toarray() if is_sparse(values) else values, dtype=np.float64)
+    return np.array(values.toarray() if _is_sparse(values) else values, dtype=np.float64)
 
 
 def _one(kernel: Callable[[Any, Any], Any], a: Any, b: Any) -> float:

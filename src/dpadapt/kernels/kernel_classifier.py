@@ -11,8 +11,8 @@ from sklearn.base import ClassifierMixin
 
 from dpadapt._types import FloatArray
 from dpadapt.base import Problem
-from dpadapt.learning.constraints import OneOf, Table
-from dpadapt.learning.linear import places_of, probabilities_of
+from dpadapt.learning.constraints import OneOf, ParameterTable
+from dpadapt.learning.linear import class_indices, probabilities_of
 
 from ._learner import KernelTask
 from ._model import KernelModel
@@ -142,7 +142,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
         self.ledger = ledger
         self.verbose = verbose
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "loss": [OneOf("logistic", "hinge", "huberised-hinge")],
         "multiclass": [OneOf("softmax", "one-vs-rest")],
     }
@@ -204,7 +204,7 @@ class KernelClassifier(ClassifierMixin, KernelModel):
 
     def answers_of(self, outputs: FloatArray) -> Any:
         """Classes from outputs of the model."""
-        return self.classes_[places_of(_scores(outputs))]
+        return self.classes_[class_indices(_scores(outputs))]
 
 
 def _scores(outputs: FloatArray) -> FloatArray:

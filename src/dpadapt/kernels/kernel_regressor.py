@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 
 from dpadapt._types import FloatArray
 from dpadapt.base import Problem
-from dpadapt.learning.constraints import Null, OneOf, Table, Vector
+from dpadapt.learning.constraints import Null, OneOf, ParameterTable, Vector
 
 from ._learner import KernelTask
 from ._model import KernelModel
@@ -139,7 +139,7 @@ class KernelRegressor(RegressorMixin, KernelModel):
         self.ledger = ledger
         self.verbose = verbose
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "loss": [OneOf("huber", "squared", "epsilon-insensitive")],
         "label_range": [Vector(2), Null()],
     }

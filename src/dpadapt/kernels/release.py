@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Count, OneOf, Table
+from dpadapt.learning.constraints import Count, OneOf, ParameterTable
 from dpadapt.learning.shrinkage import shrunk
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Hidden, Session
@@ -45,7 +45,7 @@ class Release(Strategy):
     points: int = 300
     pool: Any = None
 
-    _constraints: ClassVar[Table] = {"points": [Count()]}
+    _constraints: ClassVar[ParameterTable] = {"points": [Count()]}
     told: ClassVar[str]
     """How the model was released, for a report."""
 
@@ -147,7 +147,7 @@ class GaussianProcess(Release):
 
     start: str = "public"
 
-    _constraints: ClassVar[Table] = {"start": [OneOf("public", "zero")]}
+    _constraints: ClassVar[ParameterTable] = {"start": [OneOf("public", "zero")]}
     told: ClassVar[str] = "released once, with Gaussian noise in the kernel's own space"
 
     @property

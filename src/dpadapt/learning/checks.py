@@ -13,11 +13,11 @@ from sklearn.utils.validation import validate_data
 from dpadapt._validate import EPSILON_ADVICE, MOST_EPSILON, epsilon
 from dpadapt.privacy import Guarantee, Private
 
-from .constraints import Fraction, Like, Null, OneOf, Positive, Table, check_value
+from .constraints import Fraction, Like, Null, OneOf, ParameterTable, Positive, check_value
 from .linear import class_labels
 from .tables import refuse_huge, words_for_tables
 
-SESSION: Table = {
+SESSION: ParameterTable = {
     "epsilon": [Positive(advice=EPSILON_ADVICE)],
     "delta": [
         Fraction(advice="A common choice is 1e-6, well below one over the number of private rows.")

@@ -35,7 +35,7 @@ class Constraint:
         raise NotImplementedError
 
 
-Table = Mapping[str, Sequence[Constraint]]
+ParameterTable = Mapping[str, Sequence[Constraint]]
 """Constraints by parameter."""
 
 

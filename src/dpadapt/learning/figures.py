@@ -86,12 +86,12 @@ def set_title(axes: Any, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=11, weight="bold")
 
 
-def plain(text: str) -> str:
+def literal_text(text: str) -> str:
     r"""Text as matplotlib draws it literally: no formulas, one line, not too long.
 
     Examples
     --------
-    >>> print(plain("price in $ or \n$x^2$"))
+    >>> print(literal_text("price in $ or \n$x^2$"))
     price in \$ or \$x^2\$
     """
     short = one_line(text)

@@ -63,7 +63,7 @@ class ScoreClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array-like of shape (n, d)
         """
-        places = places_of(self.decision_function(X))  # first: it says if there is no fit yet
+        places = class_indices(self.decision_function(X))  # first: it says if there is no fit yet
         return self.classes_[places]
 
 
@@ -110,12 +110,12 @@ def probabilities_of(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.column_stack([expit(-scores), expit(scores)])
 
 
-def places_of(scores: NDArray[np.float64]) -> NDArray[np.intp]:
+def class_indices(scores: NDArray[np.float64]) -> NDArray[np.intp]:
     """Place of the class with the highest score; of two classes the second if its score is above 0.
 
     Examples
     --------
-    >>> places_of(np.array([-1.0, 2.0])), places_of(np.array([[0.0, 3.0, 1.0]]))
+    >>> class_indices(np.array([-1.0, 2.0])), class_indices(np.array([[0.0, 3.0, 1.0]]))
     (array([0, 1]), array([1]))
     """
     return scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
-Vector = tuple[FloatArray, ...]
+BlockVector = tuple[FloatArray, ...]
 """A direction, and what is linear in it and worth keeping: its scores on the rows, say."""
 
 
@@ -34,22 +34,22 @@ class Product(NamedTuple):
     2.0
     """
 
-    direction: Vector
+    direction: BlockVector
     image: FloatArray
     bend: Any
 
 
 def conjugate_gradients(
     gradient: FloatArray,
-    zero: Vector,
-    product: Callable[[Vector], Product],
-    precondition: Callable[[FloatArray], Vector],
-    inner: Callable[[FloatArray, Vector], Any],
+    zero: BlockVector,
+    product: Callable[[BlockVector], Product],
+    precondition: Callable[[FloatArray], BlockVector],
+    inner: Callable[[FloatArray, BlockVector], Any],
     *,
     tolerance: float,
     most: int,
-    measure: Callable[[FloatArray, Vector], Any] | None = None,
-) -> tuple[Vector, int]:
+    measure: Callable[[FloatArray, BlockVector], Any] | None = None,
+) -> tuple[BlockVector, int]:
     """Newton direction -H^{-1} g, nearly, and the number of products with H.
 
     Parameters

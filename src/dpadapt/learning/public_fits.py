@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 from .checks import public_scaling
-
-Codes = NDArray[np.int64]
 
 _STRENGTHS = np.logspace(-3, 4, 15)  # of the ridge, tried by leave-one-out
 _INVERSE_STRENGTHS = (0.01, 0.1, 1.0, 10.0)  # C of the logistic regression, tried on a hold-out
@@ -71,7 +68,7 @@ def fit_ridge(
 
 
 def fit_logistic(
-    rows: FloatArray, codes: Codes, classes: int, weights: FloatArray | None = None
+    rows: FloatArray, codes: IntArray, classes: int, weights: FloatArray | None = None
 ) -> FloatArray:
     """Logistic regression with C by one hold-out; a class without rows gets half a row."""
     seen = np.unique(codes)
@@ -94,7 +91,7 @@ def fit_logistic(
     return out
 
 
-def _choose_strength(rows: FloatArray, codes: Codes, weights: FloatArray | None) -> float:
+def _choose_strength(rows: FloatArray, codes: IntArray, weights: FloatArray | None) -> float:
     order = np.random.default_rng(0).permutation(len(codes))
     train, test = np.split(order, [int(_CUT * len(order))])
     if len(codes) < _FEW or len(np.unique(codes[train])) < 2:
@@ -108,10 +105,12 @@ def _choose_strength(rows: FloatArray, codes: Codes, weights: FloatArray | None)
     return min(_INVERSE_STRENGTHS, key=error)
 
 
-def _cut(weights: FloatArray | None, places: Codes) -> FloatArray | None:
+def _cut(weights: FloatArray | None, places: IntArray) -> FloatArray | None:
     return None if weights is None else weights[places]
 
 
-def _logistic(rows: FloatArray, codes: Codes, weights: FloatArray | None, strength: float) -> Any:
+def _logistic(
+    rows: FloatArray, codes: IntArray, weights: FloatArray | None, strength: float
+) -> Any:
     model = LogisticRegression(C=strength, max_iter=1000, tol=1e-6)
     return model.fit(rows[:, :-1], codes, sample_weight=weights)

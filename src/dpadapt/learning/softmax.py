@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Array = npt.NDArray[np.float64]
-Rows = npt.NDArray[Any]  # float32 or float64; what comes back has the same type
+from dpadapt._types import FloatArray
+
+RealArray = npt.NDArray[Any]  # float32 or float64; what comes back has the same type
 Codes = npt.NDArray[Any]  # whole numbers, in any type
 _FEW = 16  # columns
 
 
-def softmax(scores: Array) -> Array:
+def softmax(scores: FloatArray) -> FloatArray:
     """Probabilities: exponentials over their sum, of one vector or row by row.
 
     Examples
@@ -36,7 +37,7 @@ def softmax(scores: Array) -> Array:
     return np.asarray(chances)
 
 
-def log_sum_exp(scores: Array) -> Array:
+def log_sum_exp(scores: FloatArray) -> FloatArray:
     """Logarithm of the sum of the exponentials of each row: what :func:`softmax` divides by.
 
     Examples
@@ -48,13 +49,15 @@ def log_sum_exp(scores: Array) -> Array:
     return np.asarray(largest + np.log(_over_rows(np.add, np.exp(scores - largest[:, None]))))
 
 
-def _over_rows(function: np.ufunc, scores: Array) -> Array:
+def _over_rows(function: np.ufunc, scores: FloatArray) -> FloatArray:
     """Maximum or sum of every row; of short rows column by column, which is quicker in numpy."""
     few = scores.shape[1] <= _FEW
     return np.asarray(reduce(function, scores.T) if few else function.reduce(scores, axis=1))
 
 
-def numerators(X: Rows, codes: Codes, W: Rows, *, small: bool = False) -> tuple[Rows, Rows]:
+def numerators(
+    X: RealArray, codes: Codes, W: RealArray, *, small: bool = False
+) -> tuple[RealArray, RealArray]:
     """Residuals before their division: (A, s) with r_i = A_i / s_i, s_i > 0.
 
     Who scales the rows anyway saves a pass over them. A row whose scores overflow counts as one
@@ -91,7 +94,7 @@ def numerators(X: Rows, codes: Codes, W: Rows, *, small: bool = False) -> tuple[
     return A, total
 
 
-def residuals(X: Rows, codes: Codes, W: Rows) -> Rows:
+def residuals(X: RealArray, codes: Codes, W: RealArray) -> RealArray:
     r"""Residuals :math:`r_i = \mathrm{softmax}(W^T x_i) - e_{y_i}`, row by row.
 
     Parameters
@@ -112,7 +115,7 @@ def residuals(X: Rows, codes: Codes, W: Rows) -> Rows:
     return A
 
 
-def gradient(X: Rows, codes: Codes, W: Rows) -> Array:
+def gradient(X: RealArray, codes: Codes, W: RealArray) -> FloatArray:
     """Sum of the rows' gradients, of shape (d, c); not clipped: for public rows.
 
     Examples
@@ -124,7 +127,7 @@ def gradient(X: Rows, codes: Codes, W: Rows) -> Array:
     return np.asarray(rows.T @ residuals(rows, codes, W))
 
 
-def gradient_norms(X: Rows, R: Rows) -> Rows:
+def gradient_norms(X: RealArray, R: RealArray) -> RealArray:
     r"""Norms of the rows' gradients, :math:`\|x_i\| \|r_i\|`.
 
     Examples
@@ -135,7 +138,7 @@ def gradient_norms(X: Rows, R: Rows) -> Rows:
     return np.asarray(lengths(X) * lengths(R))
 
 
-def loss(X: Rows, codes: Codes, W: Rows) -> float:
+def loss(X: RealArray, codes: Codes, W: RealArray) -> float:
     """Sum of the rows' logistic losses; :func:`gradient` is its derivative.
 
     Examples
@@ -149,7 +152,7 @@ def loss(X: Rows, codes: Codes, W: Rows) -> float:
     return float(np.sum(log_sum_exp(scores) - own))
 
 
-def lengths(A: Rows) -> Rows:
+def lengths(A: RealArray) -> RealArray:
     """Euclidean norms of rows."""
     # each is slow where the other is fast
     squares = np.vecdot(A, A) if A.flags.c_contiguous else np.einsum("ij,ij->i", A, A)

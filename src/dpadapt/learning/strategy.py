@@ -21,7 +21,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Self
 
-from .constraints import Named, Table, check_parameters, constraints_of
+from .constraints import Named, ParameterTable, check_parameters, constraints_of
 
 
 class Strategy:
@@ -47,7 +47,7 @@ class Strategy:
     ValueError: steps must be a whole number, 1 or more; got 0.
     """
 
-    _constraints: ClassVar[Table] = {}
+    _constraints: ClassVar[ParameterTable] = {}
 
     def __post_init__(self) -> None:
         check_parameters(self)

@@ -35,15 +35,10 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        "..papers.mixing.adamix": "AdaMix",
+        "..papers.mixing.adamix": "AdaMix AdaptiveClip FixedClip Theory",
         "..papers.mixing.bounds": "DescentFacts average_gap last_distance public_distance",
-        "..papers.mixing.clipping": "AdaptiveClip FixedClip",
-        "..papers.mixing.constraint": "Ball Box",
-        "..papers.mixing.noisy_gd": "NoisyGD",
-        "..papers.mixing.noisy_gd_classifier": "NoisyGDClassifier",
+        "..papers.mixing.noisy_gd": "Ball Box NoisyGD NoisyGDClassifier StepsAtNoise",
         "..papers.mixing.projection": "FeatureProjection GradientProjection",
-        "..papers.mixing.steps": "StepsAtNoise",
-        "..papers.mixing.theory": "Theory",
         "..papers.mixing.unsafe": "unsafe_individual_losses",
     },
 )

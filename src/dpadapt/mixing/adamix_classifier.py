@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from dpadapt.learning.constraints import Named, Table
+from dpadapt.learning.constraints import Named, ParameterTable
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy.accounting.events import Relation
 
@@ -16,7 +16,7 @@ from .solver import Solver
 _SOLVERS: Mapping[str, type | str] = {
     "known-noise": KnownNoise,
     "adamix": "dpadapt.papers.mixing.adamix.AdaMix",
-    "theory": "dpadapt.papers.mixing.theory.Theory",
+    "theory": "dpadapt.papers.mixing.adamix.Theory",
 }
 
 
@@ -121,7 +121,7 @@ class AdaMixClassifier(UnitClassifier):
     Replacing any one private row by any other c
     """
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "solver": [Named(_SOLVERS)],
     }
 

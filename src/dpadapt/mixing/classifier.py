@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator
 from dpadapt.learning.checks import public_part
 from dpadapt.learning.constraints import (
@@ -20,13 +21,12 @@ from dpadapt.learning.constraints import (
     Instance,
     Null,
     OneOf,
+    ParameterTable,
     Positive,
-    Table,
     check_value,
 )
 from dpadapt.learning.linear import LinearClassifier
 from dpadapt.learning.progress import row_progress
-from dpadapt.learning.softmax import Array
 from dpadapt.learning.story import RADII, Fact, Story, class_facts, number
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Guarantee, Private, RowSum, Session
@@ -69,9 +69,9 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
     sample_size: float | None
     keep_trajectory: bool
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "relation": [OneOf(*get_args(Relation))],
-        "steps": [Count(), Instance(Steps, "dpadapt.papers.mixing.steps.StepsAtNoise"), Null()],
+        "steps": [Count(), Instance(Steps, "dpadapt.papers.mixing.noisy_gd.StepsAtNoise"), Null()],
         "sample_size": [Positive(), Null()],
         "keep_trajectory": [Flag()],
     }
@@ -219,7 +219,7 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
         except (TypeError, ValueError) as error:
             raise type(error)(f"select: {error}") from None
 
-    def _start(self, problem: _Problem) -> tuple[Origin, Array]:
+    def _start(self, problem: _Problem) -> tuple[Origin, FloatArray]:
         """Where training starts, and the weights there."""
         units = problem.units
         if not isinstance(self.start, str):
@@ -228,14 +228,14 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
             return "zero", np.zeros((units.width, units.classes))
         return "public", self._public_model(self._solver.fitted_part(problem.public), units)
 
-    def _public_model(self, public: PublicSample, units: UnitRows) -> Array:
+    def _public_model(self, public: PublicSample, units: UnitRows) -> FloatArray:
         """Weights from public rows alone, unless they were given."""
         if not isinstance(self.start, str):
             return self._given_start(units)
         seed = self.random_state if isinstance(self.random_state, int) else 0
         return self._solver.public_model(public, seed)
 
-    def _given_start(self, units: UnitRows) -> Array:
+    def _given_start(self, units: UnitRows) -> FloatArray:
         """Weights that the caller gave: (c, d), or (c, d + 1) with constants; one row if c = 2."""
         given = np.asarray(self.start, dtype=np.float64)
         width, classes = len(units.center), units.classes
@@ -252,7 +252,7 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
         constants = given[:, width] if given.shape[1] > width else np.zeros(classes)
         return units.weights(given[:, :width].T, constants)
 
-    def _scores(self, rows: Array) -> Array:
+    def _scores(self, rows: FloatArray) -> FloatArray:
         return self.features_.directions(rows) @ self.coef_.T + self.intercept_
 
     def _story(self) -> Story:

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.checks import public_scaling
-from dpadapt.learning.softmax import Array, Rows, gradient, loss
+from dpadapt.learning.softmax import RealArray, gradient, loss
 from dpadapt.privacy.statistics import Directions
 
 _DROWNING = 1000.0  # largest over median deviation of columns: they have units of their own
@@ -49,15 +50,15 @@ class UnitRows:
            [0.  , 0.8 , 0.6 ]])
     """
 
-    center: Array
-    scale: Array
+    center: FloatArray
+    scale: FloatArray
     bias: float = _BIAS
     classes: int = 2
-    basis: Array | None = None
+    basis: FloatArray | None = None
     dtype: Any = np.float64
 
     @classmethod
-    def of(cls, X: Array, codes: NDArray[np.int64], classes: int) -> Self:
+    def of(cls, X: FloatArray, codes: NDArray[np.int64], classes: int) -> Self:
         """Map from public rows: the center is the mean of the means of their classes.
 
         Columns stay as they are, unless one would drown the others: then they are standardised.
@@ -83,33 +84,33 @@ class UnitRows:
         """The same map with rows of another type."""
         return replace(self, dtype=dtype)
 
-    def project(self, basis: Array) -> Self:
+    def project(self, basis: FloatArray) -> Self:
         """The same map, then a projection."""
         return replace(self, basis=basis)
 
-    def rows(self, X: Array) -> Array:
+    def rows(self, X: FloatArray) -> FloatArray:
         """Map public rows, or rows to predict for."""
         return np.asarray(self(X, None)[0], dtype=np.float64)
 
-    def __call__(self, X: Any, y: Array | None) -> tuple[Rows, Array | None]:
+    def __call__(self, X: Any, y: FloatArray | None) -> tuple[RealArray, FloatArray | None]:
         """Map one block; total and row by row."""
         kind = self.dtype if self.basis is None else np.float64
         facts = (self.center, self.scale, self.bias, self.classes, kind)
         out, labels = Directions(*facts)(X, y)
         return (out if self.basis is None else (out @ self.basis).astype(self.dtype)), labels
 
-    def directions(self, X: Array) -> Array:
+    def directions(self, X: FloatArray) -> FloatArray:
         """Only u of rows to predict for: what ``linear`` is for."""
         whole = replace(self, basis=None).rows(X)
         return np.asarray(whole[:, :-1] * np.sqrt(1 + self.bias**2))
 
-    def linear(self, W: Array) -> tuple[Array, Array]:
+    def linear(self, W: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Slopes (d, c) for directions u, and constants (c,), from weights of rows."""
         full = W if self.basis is None else self.basis @ W
         length = np.sqrt(1 + self.bias**2)
         return full[:-1] / length, full[-1] * (self.bias / length)
 
-    def weights(self, slopes: Array, constants: Array) -> Array:
+    def weights(self, slopes: FloatArray, constants: FloatArray) -> FloatArray:
         """Weights of rows from slopes for directions and constants; inverse of ``linear``."""
         length = np.sqrt(1 + self.bias**2)
         full = np.vstack([slopes * length, constants[None] * (length / self.bias)])
@@ -126,7 +127,7 @@ class PublicSample:
     3
     """
 
-    rows: Array
+    rows: FloatArray
     codes: NDArray[np.int64]
     classes: int
 
@@ -143,7 +144,7 @@ class PublicSample:
         return PublicSample(self.rows[places], self.codes[places], self.classes)
 
 
-def penalised(public: PublicSample, penalty: float = 1e-3) -> Array:
+def penalised(public: PublicSample, penalty: float = 1e-3) -> FloatArray:
     """Minimum of the mean public loss plus penalty / 2 times the squared norm.
 
     Examples
@@ -158,7 +159,7 @@ def penalised(public: PublicSample, penalty: float = 1e-3) -> Array:
     if not len(public):
         return np.zeros(shape)
 
-    def objective(flat: Array) -> tuple[float, Array]:
+    def objective(flat: FloatArray) -> tuple[float, FloatArray]:
         W = flat.reshape(shape)
         value = loss(public.rows, public.codes, W) / len(public) + penalty / 2 * float(flat @ flat)
         slope = gradient(public.rows, public.codes, W) / len(public) + penalty * W
@@ -196,7 +197,7 @@ def class_energy(public: PublicSample) -> float:
     return min(max(energy, _LEAST_ENERGY), 1.0)
 
 
-def with_unseen(public: PublicSample, W: Array) -> Array:
+def with_unseen(public: PublicSample, W: FloatArray) -> FloatArray:
     """Give each class without public rows the odds of half a row, instead of none at all.
 
     Examples

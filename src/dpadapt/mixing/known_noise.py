@@ -25,18 +25,19 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from dpadapt.learning.constraints import Flag, Positive, Table
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Flag, ParameterTable, Positive
 from dpadapt.learning.descent import descend
-from dpadapt.learning.softmax import Array, gradient
+from dpadapt.learning.softmax import gradient
 
 from .features import PublicSample, class_energy, penalised
 from .solver import Run, Solver, StableSteps
 
-STEPS = 100  # at least; T costs no privacy, and more are taken where a step would be too long
+_STEPS = 100  # at least; T costs no privacy, and more are taken where a step would be too long
 CLIP = 0.5  # 0.3 biases at large epsilon, 1 costs noise at small ones
 _CAUTION = 16.0  # signal over noise at which a logit may carry noise of one nat; 8 to 32 are alike
 _PARTS = 5
-STEP = 4.0  # longest step on the mean gradient: two over 1/2, the most curvature of unit rows
+_STEP = 4.0  # longest step on the mean gradient: two over 1/2, the most curvature of unit rows
 MOST_STEPS = 1600
 
 
@@ -77,7 +78,7 @@ def plan_horizon(
     energy: float,
     classes: int,
     *,
-    steps: int = STEPS,
+    steps: int = _STEPS,
     clip: float = CLIP,
     most: float = 1.0,
 ) -> Horizon:
@@ -101,11 +102,11 @@ def plan_horizon(
     0.15625
     """
     kappa = min(most, sample_size * row_mu * math.sqrt(energy) / (_CAUTION * classes))
-    horizon = min(kappa * sample_size * row_mu / clip, steps * STEP)
+    horizon = min(kappa * sample_size * row_mu / clip, steps * _STEP)
     return Horizon(kappa, horizon / (steps * sample_size), steps, clip, sample_size, energy)
 
 
-def affordable_noise(margins: Array) -> float:
+def affordable_noise(margins: FloatArray) -> float:
     r"""Largest noise of a logit, 1 at most, that public rows can afford.
 
     Noise may cost no more than there is to gain: a margin m between two logits with noise
@@ -140,7 +141,7 @@ def affordable_noise(margins: Array) -> float:
     return float(brentq(excess, grid[first - 1], grid[first])) if first else float(grid[0])
 
 
-def unseen_margins(public: PublicSample) -> Array | None:
+def unseen_margins(public: PublicSample) -> FloatArray | None:
     """Margins of public rows, each by the public model of the others (five parts of each class).
 
     None where a class has too few rows to leave one out.
@@ -156,7 +157,7 @@ def unseen_margins(public: PublicSample) -> Array | None:
     return None if scores is None else _margins(scores, public.codes)
 
 
-def unseen_scores(public: PublicSample) -> Array | None:
+def unseen_scores(public: PublicSample) -> FloatArray | None:
     """Scores of public rows, each by the public model of the others; as :func:`unseen_margins`.
 
     Examples
@@ -177,7 +178,7 @@ def unseen_scores(public: PublicSample) -> Array | None:
     return scores
 
 
-def margins_of(public: PublicSample, W: Array) -> Array:
+def margins_of(public: PublicSample, W: FloatArray) -> FloatArray:
     """Score of the own class less the best score of another one.
 
     Examples
@@ -188,7 +189,7 @@ def margins_of(public: PublicSample, W: Array) -> Array:
     return _margins(public.rows @ W, public.codes)
 
 
-def _margins(scores: Array, codes: NDArray[np.int64]) -> Array:
+def _margins(scores: FloatArray, codes: NDArray[np.int64]) -> FloatArray:
     places = np.arange(len(codes))
     others = scores.copy()
     others[places, codes] = -np.inf
@@ -222,15 +223,15 @@ class KnownNoise(Solver):
     average: bool = False
     projection: Any = None
 
-    _constraints: ClassVar[Table] = {"clip": [Positive()], "average": [Flag()]}
+    _constraints: ClassVar[ParameterTable] = {"clip": [Positive()], "average": [Flag()]}
     words: ClassVar[str] = "descent on the private loss, as far as the known noise allows"
 
     @property
     def usual_steps(self) -> StableSteps:
         """So many that no step is too long."""
-        return StableSteps(STEPS, MOST_STEPS, STEP, self.clip)
+        return StableSteps(_STEPS, MOST_STEPS, _STEP, self.clip)
 
-    def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
+    def train(self, run: Run) -> tuple[FloatArray, dict[str, Any]]:
         """Plan the horizon, and run the loop."""
         public, iterates = run.public, run.iterates
         plan = plan_horizon(
@@ -243,7 +244,7 @@ class KnownNoise(Solver):
             most=_affordable(run),
         )
 
-        def noisy(W: Array) -> Array:
+        def noisy(W: FloatArray) -> FloatArray:
             G = run.gradients(W, self.clip)
             if self.mixing and len(public):
                 G = G + self.mixing * gradient(public.rows, public.codes, W)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._lazy import named
-from dpadapt.learning.softmax import Array
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Grant, RowMap, RowMean, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
@@ -19,7 +19,7 @@ _COUNT_SHARE = 0.1  # mu of a noisy count over mu of all steps: half a percent m
 NAME = "clipped gradients"
 # of an individual filter: the mechanism, and what asks it
 _FILTER = "dpadapt.papers.mixing.filtered.FilteredGaussian"
-_FILTERED = "dpadapt.papers.mixing.filtered_gradients.FilteredGradients"
+_FILTERED = "dpadapt.papers.mixing.queries.FilteredGradients"
 
 
 class NoisyGradients:
@@ -59,11 +59,11 @@ class NoisyGradients:
         """Noise of one step over its clip."""
         return self._grant.scale
 
-    def __call__(self, W: Array, clip: float) -> Array:
+    def __call__(self, W: FloatArray, clip: float) -> FloatArray:
         """Sum at W, of shape (d, c), with noise of standard deviation ``sigma`` times ``clip``."""
         return clip * self.release(self.kind(W, clip, self.cleaning, NAME))
 
-    def release(self, query: RowMean) -> Array:
+    def release(self, query: RowMean) -> FloatArray:
         """Sum over the rows of what a query takes of each, 1 at most, with noise of ``sigma``."""
         hidden = self._session.hide(RowSum(query), keep=True)
         return np.asarray(self._session.release(self._grant, hidden))

@@ -14,7 +14,9 @@ from functools import cached_property, partial
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.learning.softmax import Array, Rows, lengths, numerators
+from dpadapt._types import FloatArray as Array
+from dpadapt.learning.softmax import RealArray as Rows
+from dpadapt.learning.softmax import lengths, numerators
 from dpadapt.privacy import RowMap, RowMean
 from dpadapt.privacy.statistics import MeanVector, mean_number
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dpadapt.learning.constraints import Between, Count, Named, NonNegative, Null, Table
-from dpadapt.learning.softmax import Array
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Between, Count, Named, NonNegative, Null, ParameterTable
 from dpadapt.learning.strategy import Strategy, strategy_of
 from dpadapt.privacy import RowMap, Session
 from dpadapt.privacy.accounting.calibration import gaussian_mu
@@ -44,7 +44,7 @@ class Steps(Strategy):
     steps: int
     individual_filter: float | None = None
 
-    _constraints: ClassVar[Table] = {"steps": [Count()], "individual_filter": FILTER}
+    _constraints: ClassVar[ParameterTable] = {"steps": [Count()], "individual_filter": FILTER}
 
     def number(self, session: Session) -> int:
         """T."""
@@ -130,12 +130,12 @@ class Iterates:
     number: int
     keep: bool = False
     progress: Callable[[int, int], None] | None = None
-    weights: list[Array] = field(default_factory=list)
+    weights: list[FloatArray] = field(default_factory=list)
     clips: list[float] = field(default_factory=list)
     _total: Any = 0.0
     _mass: float = 0.0
 
-    def add(self, W: Array, clip: float, mass: float = 1.0) -> None:
+    def add(self, W: FloatArray, clip: float, mass: float = 1.0) -> None:
         """Record weights at which a gradient was asked for."""
         if self.keep:
             self.weights.append(W)
@@ -146,7 +146,7 @@ class Iterates:
             self.progress(len(self.clips), self.number)
 
     @property
-    def mean(self) -> Array:
+    def mean(self) -> FloatArray:
         """Mean of the recorded weights, by mass."""
         return np.asarray(self._total / self._mass)
 
@@ -171,7 +171,7 @@ class Run:
 
     gradients: NoisyGradients
     public: PublicSample
-    start: Array
+    start: FloatArray
     origin: Origin
     sample_size: float
     iterates: Iterates
@@ -180,7 +180,7 @@ class Run:
 class Solver(Strategy):
     """An algorithm with its options."""
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "mixing": [NonNegative()],
         "projection": [
             Named({"features": "dpadapt.papers.mixing.projection.FeatureProjection"}),
@@ -199,10 +199,10 @@ class Solver(Strategy):
         """How many steps, or how much noise in each, if nobody says."""
 
     @abstractmethod
-    def train(self, run: Run) -> tuple[Array, dict[str, Any]]:
+    def train(self, run: Run) -> tuple[FloatArray, dict[str, Any]]:
         """Return the weights, and further attributes of the estimator."""
 
-    def public_model(self, public: PublicSample, seed: int) -> Array:
+    def public_model(self, public: PublicSample, seed: int) -> FloatArray:
         """Weights from public rows alone."""
         return penalised(public)
 
@@ -210,7 +210,7 @@ class Solver(Strategy):
         """Public rows that the public phase is fitted to, before private ones are read."""
         return public
 
-    def units(self, units: UnitRows, X: Array) -> UnitRows:
+    def units(self, units: UnitRows, X: FloatArray) -> UnitRows:
         """Public map of rows, projected if rows are."""
         projection = strategy_of(self, "projection")
         return units if projection is None else projection.units(units, X)

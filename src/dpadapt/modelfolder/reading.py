@@ -208,7 +208,7 @@ class _Reader:
         if known.__module__.startswith("sklearn.") and hasattr(known, "get_params"):
             self.versions.add(check_version(state.pop(_VERSION_KEY, None)))
         if name in STATES:
-            fill(name, made, state)
+            _fill(name, made, state)
         elif hasattr(made, "__setstate__"):
             made.__setstate__(state | _here(known))
         else:
@@ -322,7 +322,7 @@ _DERIVED: Mapping[str, tuple[frozenset[str], Callable[[Any], None]]] = {
 """Attributes that are not taken from a file, and what computes them from the others."""
 
 
-def fill(name: str, made: Any, state: Mapping[str, Any]) -> None:
+def _fill(name: str, made: Any, state: Mapping[str, Any]) -> None:
     """Give an object of scikit-learn its attributes, if all are what a fit could have made.
 
     Parameters
@@ -338,7 +338,7 @@ def fill(name: str, made: Any, state: Mapping[str, Any]) -> None:
     --------
     >>> from sklearn.feature_extraction.text import HashingVectorizer
     >>> state = {**HashingVectorizer().get_params(), "n_features": 0}
-    >>> fill("sklearn.feature_extraction.text.HashingVectorizer", HashingVectorizer(), state)
+    >>> _fill("sklearn.feature_extraction.text.HashingVectorizer", HashingVectorizer(), state)
     Traceback (most recent call last):
     ...
     dpadapt.modelfolder.files.ModelFolderError: an argument of a HashingVectorizer is none that \

@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-Rule = Callable[[Any, Any], bool]
+_Rule = Callable[[Any, Any], bool]
 """Whether an object may have this value for an attribute."""
 
 _MOST_COLUMNS = 2**31 - 1
@@ -85,7 +85,7 @@ def _count(made: Any, value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and 0 <= int(value) <= _MOST_COLUMNS
 
 
-def _array(*shape: str | None, kinds: str = "biuf") -> Rule:
+def _array(*shape: str | None, kinds: str = "biuf") -> _Rule:
     """Rule for arrays: of these kinds, and as long as other attributes say."""
 
     def check(made: Any, value: Any) -> bool:
@@ -100,11 +100,11 @@ def _array(*shape: str | None, kinds: str = "biuf") -> Rule:
     return check
 
 
-def _or_none(rule: Rule) -> Rule:
+def _or_none(rule: _Rule) -> _Rule:
     return lambda made, value: value is None or rule(made, value)
 
 
-def _part(name: str) -> Rule:
+def _part(name: str) -> _Rule:
     """Rule for a part of one class, which was checked when it was made."""
     return lambda made, value: (
         value is None
@@ -191,38 +191,38 @@ def _seen(made: Any, value: Any) -> bool:
 _COLUMNS, _MAYBE_COLUMNS = _array("n_features_in_"), _or_none(_array("n_features_in_"))
 _VECTOR, _TABLE, _OF_COLUMNS = _array(None), _array(None, None), _array(None, "n_features_in_")
 
-EVERY: Mapping[str, Rule] = {
+EVERY: Mapping[str, _Rule] = {
     "n_features_in_": _count,
     "feature_names_in_": _names,
     "_sklearn_output_config": _output,
 }
 """Attributes that an object of any class may have."""
 
-_CONTENT: Mapping[str, Rule] = {
+_CONTENT: Mapping[str, _Rule] = {
     "input": Only("content"),  # the others read the files that the rows name
     "_stop_words_id": _anything,
 }
-_WORDS: Mapping[str, Rule] = {
+_WORDS: Mapping[str, _Rule] = {
     **_CONTENT,
     "vocabulary_": vocabulary,
     "fixed_vocabulary_": _flag,
 }
-_SPECTRUM: Mapping[str, Rule] = {
+_SPECTRUM: Mapping[str, _Rule] = {
     "components_": _OF_COLUMNS,
     "explained_variance_": _VECTOR,
     "explained_variance_ratio_": _VECTOR,
     "singular_values_": _VECTOR,
 }
-_PROJECTION: Mapping[str, Rule] = {
+_PROJECTION: Mapping[str, _Rule] = {
     "n_components_": _count,
     "components_": _sparse_or_table,
     "inverse_components_": _TABLE,
     "density_": _number,
     "_n_features_out": _count,
 }
-_LEVELS: Mapping[str, Rule] = {"categories_": _categories, "_infrequent_indices": _infrequent}
+_LEVELS: Mapping[str, _Rule] = {"categories_": _categories, "_infrequent_indices": _infrequent}
 
-STATES: Mapping[str, Mapping[str, Rule]] = {
+STATES: Mapping[str, Mapping[str, _Rule]] = {
     "sklearn.pipeline.FeatureUnion": {},
     # a cache on disk is made of pickles, which the next fit would load
     "sklearn.pipeline.Pipeline": {"memory": Only(None)},

@@ -30,7 +30,7 @@ ESTIMATORS = frozenset().union(
     _under("dpadapt.reweighting.reweighting_regressor", "ReweightingRegressor"),
     _under("dpadapt.reweighting.reweighting_classifier", "ReweightingClassifier"),
     _under("dpadapt.mixing.adamix_classifier", "AdaMixClassifier"),
-    _under("dpadapt.papers.mixing.noisy_gd_classifier", "NoisyGDClassifier"),
+    _under("dpadapt.papers.mixing.noisy_gd", "NoisyGDClassifier"),
     _under("dpadapt.kernels.kernel_regressor", "KernelRegressor"),
     _under("dpadapt.kernels.kernel_classifier", "KernelClassifier"),
     _under("dpadapt.hybrid.hybrid_tilt", "HybridTilt"),
@@ -39,12 +39,12 @@ ESTIMATORS = frozenset().union(
     _under(
         "dpadapt.papers.baselines.noisy_gradient", "NoisyGradientClassifier NoisyGradientRegressor"
     ),
-    _under("dpadapt.papers.baselines.noisy_sgd", "NoisySGDRegressor"),
+    _under("dpadapt.papers.baselines.noisy_gradient", "NoisySGDRegressor"),
     _under(
         "dpadapt.papers.baselines.objective_perturbation",
         "ObjectivePerturbationClassifier ObjectivePerturbationRegressor",
     ),
-    _under("dpadapt.papers.baselines.public_only", "PublicOnlyClassifier PublicOnlyRegressor"),
+    _under("dpadapt.papers.baselines.non_private", "PublicOnlyClassifier PublicOnlyRegressor"),
 )
 """What a model folder may be: the estimators that carry a guarantee."""
 
@@ -76,15 +76,12 @@ PARTS = frozenset().union(
     _under("dpadapt.reweighting.problem", "Units"),
     _under("dpadapt.papers.reweighting.regression_solvers", "ConvexGradient Profiled Statistics"),
     _under("dpadapt.papers.reweighting.classification_solvers", "GeneralGradient ProfiledLogistic"),
-    _under("dpadapt.papers.mixing.adamix", "AdaMix"),
-    _under("dpadapt.papers.mixing.clipping", "AdaptiveClip FixedClip"),
+    _under("dpadapt.papers.mixing.adamix", "AdaMix AdaptiveClip FixedClip Theory"),
     _under("dpadapt.mixing.features", "UnitRows"),
     _under("dpadapt.mixing.known_noise", "Horizon KnownNoise"),
-    _under("dpadapt.papers.mixing.noisy_gd", "NoisyGD"),
+    _under("dpadapt.papers.mixing.noisy_gd", "NoisyGD StepsAtNoise"),
     _under("dpadapt.papers.mixing.projection", "FeatureProjection GradientProjection"),
     _under("dpadapt.mixing.solver", "Steps"),
-    _under("dpadapt.papers.mixing.steps", "StepsAtNoise"),
-    _under("dpadapt.papers.mixing.theory", "Theory"),
     _under("dpadapt.kernels._setup", "Setup"),
     _under(
         "dpadapt.kernels.features",
@@ -96,16 +93,12 @@ PARTS = frozenset().union(
     _under("dpadapt.kernels.release", "GaussianProcess"),
     _under("dpadapt.papers.kernels.tddl", "TDDL"),
     _under("dpadapt.papers.kernels.tdil", "TDIL"),
-    _under("dpadapt.hybrid.certificate", "AgentsCertificate"),
-    _under("dpadapt.papers.hybrid.gradient_learner", "GradientLearner"),
-    _under("dpadapt.papers.hybrid.sgd_learner", "SGDLearner"),
+    _under("dpadapt.hybrid._classifier", "AgentsCertificate FeatureUnits"),
+    _under("dpadapt.papers.hybrid.learners", "GradientLearner SGDLearner"),
     _under("dpadapt.hybrid.rules", "LinearRule"),
-    _under("dpadapt.papers.hybrid.rounds", "Round"),
-    _under("dpadapt.papers.hybrid.schedules", "PaperSchedule TightSchedule"),
-    _under("dpadapt.papers.hybrid.agent_tests", "BitTest PaperTest"),
-    _under("dpadapt.hybrid.units", "FeatureUnits"),
+    _under("dpadapt.papers.hybrid.rounds", "BitTest PaperSchedule PaperTest Round TightSchedule"),
     _under("dpadapt.hybrid.tilt.ratio", "Cap"),
-    _under("dpadapt.hybrid.tilt.trials", "Candidate"),
+    _under("dpadapt.hybrid.tilt.trials", "Trial"),
     _under("dpadapt.privacy.core.cleaning", "Cleaning"),
     _under("dpadapt.privacy.local.replies", "Estimate"),
     STATES,
@@ -117,9 +110,36 @@ kernels of this library serve fits. Value objects derive what they can in their 
 """
 
 
-def _moved(old: str, new: str, names: str) -> dict[str, str]:
-    return {f"dpadapt.{old}.{name}": f"dpadapt.{new}.{name}" for name in names.split()}
-
+_PAPERS = {  # chapters of papers/, and the files that they were
+    "baselines": {
+        "adassp": "adassp",
+        "non_private": "public_only",
+        "noisy_gradient": "noisy_gradient noisy_sgd",
+        "objective_perturbation": "objective_perturbation",
+    },
+    "discrepancy": {
+        "certificate": "certificate label_difference",
+        "smoothing": "smoothing",
+        "solvers": "solvers",
+    },
+    "hybrid": {
+        "learners": "gradient_learner sgd_learner",
+        "rounds": "agent_tests rounds schedules",
+        "subsample_test_reweigh": "subsample_test_reweigh",
+    },
+    "kernels": {"tddl": "tddl", "tdil": "tdil"},
+    "mixing": {
+        "adamix": "adamix clipping theory",
+        "noisy_gd": "noisy_gd noisy_gd_classifier",
+        "projection": "projection",
+    },
+    "reweighting": {
+        "certificate": "certificate",
+        "choice": "choice",
+        "classification_solvers": "classification_solvers",
+        "regression_solvers": "regression_solvers",
+    },
+}
 
 MOVED = {
     "dpadapt.auto.classification_few": "dpadapt.auto.auto_classifier",
@@ -134,40 +154,29 @@ MOVED = {
     "dpadapt.auto.regression_outlook.Outlook": "dpadapt.auto.auto_regressor.ErrorQuantiles",
     "dpadapt.auto.releases.Release": "dpadapt.auto.releases.ReleaseRecord",
     "dpadapt.auto.trees": "dpadapt.auto.experts",
-    **_moved(
-        "baselines",
-        "papers.baselines",
-        "adassp noisy_gradient noisy_sgd objective_perturbation public_only",
-    ),
-    **_moved("discrepancy", "papers.discrepancy", "certificate smoothing solvers"),
-    "dpadapt.discrepancy.label_difference": "dpadapt.papers.discrepancy.certificate",
-    **_moved(
-        "hybrid",
-        "papers.hybrid",
-        "agent_tests gradient_learner rounds schedules sgd_learner subsample_test_reweigh",
-    ),
-    **_moved("kernels", "papers.kernels", "tddl tdil"),
+    **{
+        f"dpadapt.{before}{method}.{old}": f"dpadapt.papers.{method}.{chapter}"
+        for method, chapters in _PAPERS.items()
+        for chapter, files in chapters.items()
+        for old in files.split()
+        for before in ("", "papers.")
+        if not (before and old == chapter)
+    },
     "dpadapt.kernels.kernel_facts": "dpadapt.kernels.constants",
-    **_moved(
-        "mixing",
-        "papers.mixing",
-        "adamix clipping noisy_gd noisy_gd_classifier projection theory",
-    ),
-    **_moved(
-        "reweighting",
-        "papers.reweighting",
-        "certificate choice classification_solvers regression_solvers",
-    ),
     "dpadapt.mixing.horizon": "dpadapt.mixing.known_noise",
     "dpadapt.mixing.steps": "dpadapt.mixing.solver",
     "dpadapt.features.dates": "dpadapt.features.cells",
     "dpadapt.rare.errors": "dpadapt.rare",
-    "dpadapt.mixing.steps.StepsAtNoise": "dpadapt.papers.mixing.steps.StepsAtNoise",
+    "dpadapt.mixing.steps.StepsAtNoise": "dpadapt.papers.mixing.noisy_gd.StepsAtNoise",
+    "dpadapt.papers.mixing.steps": "dpadapt.papers.mixing.noisy_gd",
     "dpadapt.reweighting.horizon": "dpadapt.learning.descent",
     "dpadapt.reweighting.known_noise_course": "dpadapt.reweighting.plan",
     "dpadapt.reweighting.known_noise_moments": "dpadapt.reweighting.moments",
     "dpadapt.reweighting.known_noise_solver": "dpadapt.reweighting.known_noise",
     "dpadapt.reweighting._units": "dpadapt.reweighting.problem",
+    "dpadapt.hybrid.certificate": "dpadapt.hybrid._classifier",
+    "dpadapt.hybrid.units": "dpadapt.hybrid._classifier",
+    "dpadapt.hybrid.tilt.trials.Candidate": "dpadapt.hybrid.tilt.trials.Trial",
 }
 """Where modules and classes that folders name have gone: a folder from before loads as ever."""
 

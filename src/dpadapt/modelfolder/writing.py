@@ -54,7 +54,7 @@ def encode(model: Any, trusted: Collection[str] = ()) -> tuple[Any, bytes]:
     >>> model = PublicOnlyRegressor().fit(np.eye(2), [1.0, 2.0])
     >>> tree, numbers = encode(model)
     >>> tree["object"][0], len(numbers)
-    ('dpadapt.papers.baselines.public_only.PublicOnlyRegressor', 16)
+    ('dpadapt.papers.baselines.non_private.PublicOnlyRegressor', 16)
     """
     writer = _Writer(Names(trusted))
     tree = writer.value(model, 0)

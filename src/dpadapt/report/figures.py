@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpadapt.learning.figures import BLUE, GREY, INK, ORANGE, blank, one_line, plain, set_title
+from dpadapt.learning.figures import (
+    BLUE,
+    GREY,
+    INK,
+    ORANGE,
+    blank,
+    literal_text,
+    one_line,
+    set_title,
+)
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
 from dpadapt.privacy.accounting.events import Event
 
@@ -103,7 +112,7 @@ def heat_map_figure(
     """Coefficients of each class (across) and feature (down), blue above zero, orange below."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    across = [plain(each) for each in classes]
+    across = [literal_text(each) for each in classes]
     upright = sum(map(len, across)) > _MOST_LETTERS
     room = 0.08 * max(map(len, across)) if upright else 0.0
     figure, axes = blank(5.2, max(2.2, 1.5 + 0.26 * len(names)) + room)
@@ -112,7 +121,7 @@ def heat_map_figure(
     cells = sizes.T
     image = axes.imshow(cells, cmap=colours, vmin=-reach, vmax=reach, aspect="auto")
     axes.set_xticks(range(len(across)), across, rotation=90 if upright else 0)
-    axes.set_yticks(range(len(names)), [plain(each) for each in names])
+    axes.set_yticks(range(len(names)), [literal_text(each) for each in names])
     axes.grid(visible=False)
     if cells.size <= _MOST_NUMBERS:
         for (down, right), value in np.ndenumerate(cells):
@@ -129,7 +138,7 @@ def _bars(names: Sequence[str], sizes: NDArray[np.float64], title: str, what: st
     places = range(len(sizes))[::-1]  # the first on top
     colours = [BLUE if size >= 0 else ORANGE for size in sizes]
     axes.barh(places, sizes, color=colours, height=0.7)
-    axes.set_yticks(places, [plain(name) for name in names])
+    axes.set_yticks(places, [literal_text(name) for name in names])
     axes.axvline(0, color=INK, lw=0.8)
     axes.grid(axis="y", visible=False)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11, weight="bold")
@@ -172,13 +181,13 @@ def errors_figure(results: pd.DataFrame, reference: str) -> Figure:
                 weight="bold" if colour == BLUE else "normal",
             )
         axes.axvline(best, color=ORANGE, ls="--", lw=1.4)
-        axes.set_yticks(range(len(methods)), [plain(each) for each in reversed(methods)])
+        axes.set_yticks(range(len(methods)), [literal_text(each) for each in reversed(methods)])
         axes.grid(axis="y", visible=False)
         axes.set_xlim(0, right)
         axes.set_ylim(-0.7, len(methods) - 0.3)
-        set_title(axes, plain(name[:1].upper() + name[1:]))
+        set_title(axes, literal_text(name[:1].upper() + name[1:]))
         axes.set_xlabel(
-            f"mean squared error; in brackets: above '{plain(reference)}',\n"
+            f"mean squared error; in brackets: above '{literal_text(reference)}',\n"
             f"the dashed line at {best:.3f}; dots are single runs"
         )
         if axes is not panels[0]:

@@ -62,7 +62,7 @@ def unprotected(guarantee: Guarantee) -> tuple[str, ...]:
     if not guarantee.events:
         return ()
     told = ["the names of the columns", "the bounds under which rows were read, from public facts"]
-    if counted := wording.counted(guarantee.relation):
+    if counted := wording.public_counts(guarantee.relation):
         told.insert(0, f"the number of {counted}")
     return (*told, "the classes, where classes are predicted", "how long the computation took")
 

@@ -194,7 +194,7 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "public_rows": context.public_rows if told.public_rows is None else told.public_rows,
         "shown": shown,
         "rows": _rows(guarantee),
-        "counted": wording.counted(guarantee.relation) if events else "private rows",
+        "counted": wording.public_counts(guarantee.relation) if events else "private rows",
         "features": estimator.n_features_in_ if estimator is not model else None,
         "relation": wording.relation(guarantee.relation),
         "filed": filing(model, context),

@@ -89,12 +89,12 @@ def relation(name: str) -> str:
     return RELATIONS.get(name, f"The guarantee compares neighbouring private samples ({name}).")
 
 
-def counted(name: str) -> str:
+def public_counts(name: str) -> str:
     """What is counted in public under a relation; nothing if the number is a secret.
 
     Examples
     --------
-    >>> counted("replace-one"), counted("add-remove")
+    >>> public_counts("replace-one"), public_counts("add-remove")
     ('private rows', '')
     """
     return _COUNTED.get(name, "")

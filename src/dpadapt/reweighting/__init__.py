@@ -13,12 +13,10 @@ _WHERE = {
     "..papers.reweighting.certificate": "anchored_bound printed_bound",
     "..papers.reweighting.classification_solvers": "GeneralGradient ProfiledLogistic",
     "..papers.reweighting.general_adaptation": "GeneralAdaptation",
-    "..papers.reweighting.labelled_discrepancy": "difference_of_convex",
-    "..papers.reweighting.objective": "HuberLoss SquaredLoss",
-    "..papers.reweighting.other_discrepancies": (
-        "local_discrepancy one_sided_discrepancy unlabelled_discrepancy"
+    "..papers.reweighting.labelled_discrepancy": (
+        "difference_of_convex local_discrepancy one_sided_discrepancy unlabelled_discrepancy"
     ),
-    "..papers.reweighting.profile": "profiled_objective",
+    "..papers.reweighting.objective": "HuberLoss SquaredLoss profile_weights profiled_objective",
     "..papers.reweighting.regression_solvers": (
         "ConvexGradient GeneralRegression Profiled Statistics"
     ),
@@ -47,6 +45,7 @@ __all__ = [
     "local_discrepancy",
     "one_sided_discrepancy",
     "printed_bound",
+    "profile_weights",
     "profiled_objective",
     "theorem_2",
     "theorem_2_steps",

@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Count, Flag, Null, Table
+from dpadapt.learning.constraints import Count, Flag, Null, ParameterTable
 from dpadapt.learning.public_fits import fit_logistic, fit_ridge
 from dpadapt.learning.shrinkage import james_stein
 from dpadapt.learning.strategy import Strategy
@@ -356,7 +356,7 @@ class KnownNoise(Strategy):
 
     told: ClassVar[str] = "noisy gradient descent from the model of the public rows"
     certifiable: ClassVar[bool] = True
-    _constraints: ClassVar[Table] = {"shrink": [Flag()], "steps": [Count(), Null()]}
+    _constraints: ClassVar[ParameterTable] = {"shrink": [Flag()], "steps": [Count(), Null()]}
 
     def regress(self, problem: RegressionProblem, session: Session) -> LinearModel:
         """Coefficients for the private population."""

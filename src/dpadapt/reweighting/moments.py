@@ -23,16 +23,14 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from dpadapt._types import FloatArray
 from dpadapt.learning.descent import Geometry
 from dpadapt.learning.shrinkage import james_stein
 from dpadapt.privacy import Cleaning, shrink_factors
 from dpadapt.privacy.statistics import MeanOuter, Prepared
 
 from .plan import PublicProblem
-
-Array = npt.NDArray[np.float64]
 
 _LONG = 1e-4  # of the harm of a cut residual: a long row that is shrunk only has less weight
 _GROWTH = 2.0 ** np.arange(0, 31)  # of the bounds, in root mean squares
@@ -69,7 +67,7 @@ class MomentCourse:
     geometry: Geometry
     length: float
     clip: float
-    curvature: Array
+    curvature: FloatArray
     sampling: float
     expected: float
 
@@ -102,7 +100,7 @@ def choose_moments(problem: PublicProblem, n_rows: int, mu: float) -> MomentCour
 
     clips = _GROWTH * typical
 
-    def expected(length: float) -> Array:
+    def expected(length: float) -> FloatArray:
         """Error at every clip."""
         penalty = _noise_norm(scale * length**2, len(values))
         kept = values / (values + penalty)
@@ -119,7 +117,7 @@ def choose_moments(problem: PublicProblem, n_rows: int, mu: float) -> MomentCour
     return MomentCourse(geometry, *chosen, float(table[row, column]))
 
 
-def moment_query(chosen: MomentCourse, model: Array, cleaning: Cleaning) -> MeanOuter:
+def moment_query(chosen: MomentCourse, model: FloatArray, cleaning: Cleaning) -> MeanOuter:
     """The moment of (z / R, e / E) over private rows, of length sqrt(2) at most.
 
     Examples
@@ -132,7 +130,7 @@ def moment_query(chosen: MomentCourse, model: Array, cleaning: Cleaning) -> Mean
     """
     width = len(chosen.curvature)
 
-    def prepare(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+    def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         Z = chosen.geometry.features(X[:, :-1])
         factors = shrink_factors(np.linalg.norm(Z, axis=1), chosen.length)
         rows = Z * (factors / chosen.length)[:, None]
@@ -145,8 +143,8 @@ def moment_query(chosen: MomentCourse, model: Array, cleaning: Cleaning) -> Mean
 
 
 def solve_shift(
-    moment: Array, scale: float, n_rows: int, chosen: MomentCourse
-) -> tuple[Array, float]:
+    moment: FloatArray, scale: float, n_rows: int, chosen: MomentCourse
+) -> tuple[FloatArray, float]:
     """Coefficients of (x, 1) to add to the public model, and the part of the shift that was kept.
 
     Parameters

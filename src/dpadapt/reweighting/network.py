@@ -15,7 +15,7 @@ Noisy gradient descent whose noise is known in advance:
    noise alone explains is undone, and the public network remains.
 
 Sampling by batches is not offered: full gradients need no amplification, and their accounting is
-exact. The paper's own solvers are in :mod:`dpadapt.papers.reweighting.network`.
+exact. The paper's own solvers are in :mod:`dpadapt.papers.reweighting.classification_solvers`.
 """
 
 from __future__ import annotations
@@ -29,22 +29,14 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.learning.descent import Map, affordable_step, descend, predicted_noise
 from dpadapt.learning.shrinkage import james_stein
 from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian
 
 from .queries import NetworkGradient
-from .torch_module import (
-    Array,
-    as_rows,
-    check_module,
-    flat,
-    jacobian,
-    load_torch,
-    logits,
-    with_parameters,
-)
+from .torch_module import as_rows, check_module, flat, jacobian, load_torch, logits, with_parameters
 
 _STEPS = 100
 _NOISE_SHARE = 0.2  # of the public variance of the logits
@@ -99,7 +91,7 @@ class NetworkAdaptation:
     (True, True)
     """
 
-    X: Array
+    X: FloatArray
     codes: npt.NDArray[Any]
     n_classes: int
     module: Any
@@ -145,7 +137,7 @@ class NetworkAdaptation:
     def release(self, session: Session, grant: Grant, cleaning: Cleaning) -> Any:
         """The adapted network; trades the grant of :meth:`mechanism`."""
 
-        def gradient(parameters: Array) -> Array:
+        def gradient(parameters: FloatArray) -> FloatArray:
             hidden = self._gradient(session, cleaning, parameters)
             return np.asarray(session.release(grant, hidden))
 
@@ -161,13 +153,13 @@ class NetworkAdaptation:
         codes = np.asarray(codes_private, dtype=np.float64)
         cleaning = Cleaning(radius=1.0, classes=self.n_classes)  # not applied here
 
-        def gradient(parameters: Array) -> Array:
+        def gradient(parameters: FloatArray) -> FloatArray:
             return self._query(cleaning, parameters).block(T, codes) / max(1, len(T))
 
         return with_parameters(self.module, self._descend(gradient, self.step(0.0)))
 
     @cached_property
-    def start(self) -> Array:
+    def start(self) -> FloatArray:
         """Parameters of the public network.
 
         Full-batch Adam, from the module's own parameters. A fifth of the rows says after how many
@@ -212,7 +204,7 @@ class NetworkAdaptation:
         return _STEPS if self.steps is None else self.steps
 
     @cached_property
-    def _linear(self) -> tuple[Array, float]:
+    def _linear(self) -> tuple[FloatArray, float]:
         """Eigenvalues of the mean of J^T J over a few public rows, and the clip they suggest."""
         rows, outputs, cells = _LINEAR
         few = min(rows, outputs // self.n_classes, cells // (self.n_classes * self.start.size))
@@ -226,19 +218,19 @@ class NetworkAdaptation:
         return np.maximum(np.linalg.eigvalsh(gram / len(some)), 0.0), usual / 2 or 1.0
 
     @property
-    def _curvature(self) -> Array:
+    def _curvature(self) -> FloatArray:
         return self._linear[0] * ((1 - 1 / self.n_classes) / self.n_classes)
 
-    def _query(self, cleaning: Cleaning, parameters: Array) -> NetworkGradient:
+    def _query(self, cleaning: Cleaning, parameters: FloatArray) -> NetworkGradient:
         return NetworkGradient(cleaning, self.module, parameters, self.gradient_bound)
 
-    def _gradient(self, session: Session, cleaning: Cleaning, parameters: Array) -> Hidden:
+    def _gradient(self, session: Session, cleaning: Cleaning, parameters: FloatArray) -> Hidden:
         return session.hide(self._query(cleaning, parameters), keep=True)
 
-    def _descend(self, gradient: Map, step: float) -> Array:
+    def _descend(self, gradient: Map, step: float) -> FloatArray:
         return descend(gradient, self.start, step, self._count)
 
-    def _shrunken(self, found: Array, noise: float) -> Array:
+    def _shrunken(self, found: FloatArray, noise: float) -> FloatArray:
         before, after = (logits(self.module, p, self.X) for p in (self.start, found))
         moved = float(np.mean((after - before) ** 2))
         share = james_stein(moved, noise)
@@ -246,7 +238,7 @@ class NetworkAdaptation:
 
     def _train(
         self, rows: npt.NDArray[Any], steps: int, held: npt.NDArray[Any]
-    ) -> tuple[Array, int]:
+    ) -> tuple[FloatArray, int]:
         """Parameters after so many steps, and the step of the least loss on the held rows."""
         torch = load_torch()
         module = with_parameters(self.module, flat(self.module))

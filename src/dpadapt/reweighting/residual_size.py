@@ -15,15 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Grant, Mechanism, RowMap, Session
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.core.hidden import Part
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import Histogram, histogram
-
-Array = npt.NDArray[np.float64]
 
 _SMALL, _LARGE = 0.35, 0.995  # root mean square residual, in spreads of the labels
 _HEAVY = 16.0  # the same, in median residuals
@@ -34,7 +32,7 @@ _LEAST, _MOST = 0.01, 0.25  # share of the squared budget
 
 
 def residuals_tell(
-    residuals: Array, labels: Array, columns: int = 0, small: float = _SMALL
+    residuals: FloatArray, labels: FloatArray, columns: int = 0, small: float = _SMALL
 ) -> bool:
     """Whether public residuals say how large private ones are.
 
@@ -62,7 +60,7 @@ def residuals_tell(
     return size < _HEAVY * float(np.median(np.abs(residuals)))
 
 
-def ordinary(residuals: Array, least: float) -> Array:
+def ordinary(residuals: FloatArray, least: float) -> FloatArray:
     """Residuals to plan with where they do not tell: no giants; normal ones if all are tiny.
 
     Examples
@@ -126,8 +124,8 @@ class SizeLook:
     """
 
     rows: RowMap
-    function: Callable[[Array, Array], Array]
-    public: Array
+    function: Callable[[FloatArray, FloatArray], FloatArray]
+    public: FloatArray
 
     @property
     def unit(self) -> float:
@@ -139,7 +137,7 @@ class SizeLook:
         """The histogram."""
         unit = self.unit
 
-        def octaves(X: Array, y: Array) -> Array:
+        def octaves(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(np.log2(np.maximum(np.abs(self.function(X, y)) / unit, 1e-9)))
 
         return histogram(self.rows, octaves, _OCTAVES, "size of residuals")
@@ -170,7 +168,7 @@ class SizeLook:
             return 1.0
         return self.size(session.release(grant, session.hide(self.query, part)))
 
-    def size(self, shares: Array) -> float:
+    def size(self, shares: FloatArray) -> float:
         """The size, from the histogram as it was released."""
         below = np.cumsum(shares[:-1]) / max(float(shares.sum()), 0.5)
         place = int(np.argmax(below >= _QUANTILE)) if (below >= _QUANTILE).any() else -1

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.base import PrivateEstimator
-from dpadapt.learning.constraints import Like, Named, Null, Positive, Table
+from dpadapt.learning.constraints import Like, Named, Null, ParameterTable, Positive
 from dpadapt.learning.linear import LinearClassifier
 from dpadapt.learning.story import Fact, Story
 from dpadapt.privacy import Session
@@ -106,7 +106,7 @@ class ReweightingClassifier(PrivateEstimator, LinearClassifier):
     (array(['yes'], dtype='<U3'), True)
     """
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "solver": [
             Named(
                 {

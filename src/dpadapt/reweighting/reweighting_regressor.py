@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt.base import PrivateEstimator
-from dpadapt.learning.constraints import Flag, Named, Null, Positive, Table, Vector
+from dpadapt.learning.constraints import Flag, Named, Null, ParameterTable, Positive, Vector
 from dpadapt.learning.linear import LinearRegressor
 from dpadapt.learning.story import Story
 from dpadapt.privacy import Guarantee, Private, Session
@@ -108,7 +108,7 @@ class ReweightingRegressor(PrivateEstimator, LinearRegressor):
     (True, True)
     """
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "solver": [
             Named(
                 {

@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpadapt._types import FloatArray
 from dpadapt.privacy.rows.foreign import Alone
 from dpadapt.privacy.rows.layers import known_layers
-
-Array = npt.NDArray[np.float64]
 
 
 def load_torch() -> Any:
@@ -39,7 +38,7 @@ def load_torch() -> Any:
     return torch
 
 
-def flat(module: Any) -> Array:
+def flat(module: Any) -> FloatArray:
     """The trainable parameters of a module, as one vector.
 
     Examples
@@ -53,7 +52,7 @@ def flat(module: Any) -> Array:
     return np.concatenate([np.zeros(0), *parts])
 
 
-def with_parameters(module: Any, parameters: Array) -> Any:
+def with_parameters(module: Any, parameters: FloatArray) -> Any:
     """A copy of a module with other trainable parameters, in evaluation mode.
 
     Examples
@@ -72,7 +71,7 @@ def with_parameters(module: Any, parameters: Array) -> Any:
     return copied
 
 
-def check_module(module: Any, X: Array, n_classes: int) -> None:
+def check_module(module: Any, X: FloatArray, n_classes: int) -> None:
     """Refuse a module that has no gradient for every row: one that mixes rows, above all.
 
     Layers that take statistics of a batch are named. Others are found on a few public rows, whose
@@ -122,14 +121,14 @@ gradient of their own: use LayerNorm or GroupNorm, or freeze the layer with its 
         )
 
 
-def as_rows(module: Any, X: Array) -> Any:
+def as_rows(module: Any, X: FloatArray) -> Any:
     """Rows as a tensor of the module's own precision."""
     torch = load_torch()
     kind = next(iter(trainable(module).values())).dtype
     return torch.from_numpy(np.ascontiguousarray(X)).to(kind)
 
 
-def jacobian(module: Any, parameters: Array, X: Array) -> Array:
+def jacobian(module: Any, parameters: FloatArray, X: FloatArray) -> FloatArray:
     """Derivative of the outputs by the parameters, of shape (rows, outputs, p)."""
     torch = load_torch()
     if not known_layers(module):
@@ -145,11 +144,11 @@ def jacobian(module: Any, parameters: Array, X: Array) -> Array:
     each = torch.func.vmap(torch.func.jacrev(outputs), in_dims=(None, 0))
     found = each(tensors, as_rows(module, X))
     parts = [found[name].reshape(*found[name].shape[:2], -1) for name in tensors]
-    derivative: Array = torch.cat(parts, dim=2).double().numpy()
+    derivative: FloatArray = torch.cat(parts, dim=2).double().numpy()
     return derivative
 
 
-def _derivatives(frame: Any, row: Any) -> Array:
+def _derivatives(frame: Any, row: Any) -> FloatArray:
     """Of the outputs for one row, without ``vmap``, which not every module can take."""
     grad, weights = load_torch().autograd.grad, list(trainable(frame).values())
     found = [
@@ -160,8 +159,8 @@ def _derivatives(frame: Any, row: Any) -> Array:
 
 
 def public_gradient(
-    module: Any, parameters: Array, X: Array, codes: npt.NDArray[Any], kappa: float | None
-) -> Array:
+    module: Any, parameters: FloatArray, X: FloatArray, codes: npt.NDArray[Any], kappa: float | None
+) -> FloatArray:
     """Mean gradient of the loss of public rows, weighed by their profiled weights; not clipped."""
     torch = load_torch()
     moved = with_parameters(module, parameters)
@@ -175,13 +174,13 @@ def public_gradient(
     return np.concatenate([one.double().numpy().ravel() for one in found])
 
 
-def logits(module: Any, parameters: Array, X: Array) -> Array:
+def logits(module: Any, parameters: FloatArray, X: FloatArray) -> FloatArray:
     """Outputs, centred over the classes: what the logistic loss can see of them."""
     found = scores(with_parameters(module, parameters), X)
     return np.asarray(found - found.mean(axis=1, keepdims=True))
 
 
-def scores(module: Any, X: npt.ArrayLike) -> Array:
+def scores(module: Any, X: npt.ArrayLike) -> FloatArray:
     """Outputs of a network for rows, in float64, a column for each class.
 
     Examples
@@ -194,7 +193,7 @@ def scores(module: Any, X: npt.ArrayLike) -> Array:
     """
     with load_torch().no_grad():
         outputs = module(as_rows(module, np.asarray(X, dtype=np.float64)))
-    found: Array = outputs.double().numpy()
+    found: FloatArray = outputs.double().numpy()
     return found
 
 
@@ -203,7 +202,7 @@ def trainable(module: Any) -> dict[str, Any]:
     return {name: p for name, p in module.named_parameters() if p.requires_grad}
 
 
-def shaped(module: Any, parameters: Array) -> dict[str, Any]:
+def shaped(module: Any, parameters: FloatArray) -> dict[str, Any]:
     """A flat vector as the module's named tensors."""
     torch, found, done = load_torch(), {}, 0
     for name, p in trainable(module).items():

@@ -263,7 +263,7 @@ class Meeting:
         return self
 
 
-def together(calls: list[Callable[[], Any]]) -> list[Any]:
+def _together(calls: list[Callable[[], Any]]) -> list[Any]:
     """Results of calls, each in a thread of its own."""
     with warnings.catch_warnings(), ThreadPoolExecutor(len(calls)) as pool:
         warnings.simplefilter("ignore", UserWarning)
@@ -280,7 +280,7 @@ def check_two_fits_at_once_are_two_fits(subject: Subject) -> None:
     alone = [subject.fit(subject.make(**params), subject.private()) for params in asked]
     meeting, private = Meeting(), subject.private()
     models = [subject.make(**params, ledger=meeting) for params in asked]
-    together([partial(model.fit, X, y, private=private) for model in models])
+    _together([partial(model.fit, X, y, private=private) for model in models])
     for model, expected in zip(models, alone, strict=True):
         require(model.guarantee_ == expected.guarantee_, "a guarantee of another fit")
         np.testing.assert_array_equal(subject.predictions(model), subject.predictions(expected))

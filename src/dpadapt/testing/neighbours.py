@@ -19,11 +19,10 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpadapt import Private
 from dpadapt._lazy import named
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 from dpadapt.privacy import RowMean, Session
 from dpadapt.privacy.core.quiet import quiet
 from dpadapt.privacy.core.sample import ROUNDING, Sample
@@ -116,7 +115,6 @@ def _without(subject: Subject) -> Private:
     return subject.private(X[keep], None if y is None else y[keep])
 
 
-Places = NDArray[np.int64]
 _BLOCK_ROWS = 40  # rows of the block that is looked at; the first of them hostile
 
 
@@ -207,7 +205,7 @@ def _odd(statistic: Any, rows: Any) -> Iterator[str]:
     return iter(())
 
 
-def _odd_sum(mean: RowMean, rows: Any, places: Places) -> Iterator[str]:
+def _odd_sum(mean: RowMean, rows: Any, places: IntArray) -> Iterator[str]:
     """A sum, weighted or of some rows only, beside those of single rows; rows beyond the bound."""
     yield from _odd_cleaning(mean.cleaning, rows, places)
     X, y = mean.cleaning(*rows.take(places))
@@ -247,7 +245,7 @@ def _apart(mean: RowMean, whole: Any, alone: FloatArray) -> Iterator[str]:
         )
 
 
-def _odd_cleaning(cleaning: Any, rows: Any, places: Places) -> Iterator[str]:
+def _odd_cleaning(cleaning: Any, rows: Any, places: IntArray) -> Iterator[str]:
     """Rows as they enter, beside each alone."""
     X, y = cleaning(*rows.take(places))
     alone = np.vstack([_joined(*cleaning(*rows.take(one))) for one in _ones(places)])
@@ -258,7 +256,7 @@ def _odd_cleaning(cleaning: Any, rows: Any, places: Places) -> Iterator[str]:
         yield "a row is cleaned in another way where others are there"
 
 
-def _odd_pairs(gram: Gram, rows: Any, places: Places) -> Iterator[str]:
+def _odd_pairs(gram: Gram, rows: Any, places: IntArray) -> Iterator[str]:
     """Kernel values of pairs, and of rows with a pool, beside each pair alone."""
     whole, n = _kernel(gram, rows, places), len(places)
     for one, two in zip(places, np.roll(places, 1), strict=True):
@@ -270,7 +268,7 @@ def _odd_pairs(gram: Gram, rows: Any, places: Places) -> Iterator[str]:
             return
 
 
-def _kernel(gram: Gram, rows: Any, places: Places) -> FloatArray:
+def _kernel(gram: Gram, rows: Any, places: IntArray) -> FloatArray:
     X, y = rows.take(places)
     return gram.table([X], [y])
 
@@ -279,5 +277,5 @@ def _joined(X: FloatArray, y: FloatArray | None) -> FloatArray:
     return X if y is None else np.column_stack([X, y])
 
 
-def _ones(places: Places) -> list[Places]:
+def _ones(places: IntArray) -> list[IntArray]:
     return [places[i : i + 1] for i in range(len(places))]

@@ -213,7 +213,7 @@ def check_public_names_and_sizes_are_kept(subject: Subject) -> None:
 
 
 # what the two classes 0 and 1 are called, by the type of the labels
-CLASSES: dict[str, list[Any]] = {
+_CLASSES: dict[str, list[Any]] = {
     "int": [0, 1],
     "float": [0.0, 1.0],
     "bool": [False, True],
@@ -302,9 +302,9 @@ def cells_of_all_types(rows: np.ndarray) -> dict[str, Any]:
 
 
 def labels_of_type(codes: np.ndarray, kind: str) -> np.ndarray:
-    """Labels of two classes, named after a type of :data:`CLASSES`."""
+    """Labels of two classes, named after a type of :data:`_CLASSES`."""
     dtype = object if kind.startswith("object") else None
-    return np.array([CLASSES[kind][int(code)] for code in codes], dtype=dtype)
+    return np.array([_CLASSES[kind][int(code)] for code in codes], dtype=dtype)
 
 
 def same_meaning(

@@ -19,7 +19,7 @@ from dpadapt.privacy.core.noise import NoiseSource
 from dpadapt.privacy.core.session import Session
 from dpadapt.privacy.mechanisms import randomised_response as responses
 from dpadapt.privacy.mechanisms.gaussian import GaussianInside
-from dpadapt.privacy.mechanisms.purse import HAIR, GaussianPurse
+from dpadapt.privacy.mechanisms.purse import PURSE_ROUNDING, GaussianPurse
 
 TAPPED = ("add_gaussian", "add_laplace", "noisy_argmin", "laplace_argmin", "uniform")
 
@@ -139,7 +139,7 @@ def _of_session(
 def _of_purse(original: Callable[..., Any], purses: list[tuple[float, float]]) -> Any:
     @functools.wraps(original)
     def ask(self: Any, hidden: Any, scale: float, source: Any, **public: Any) -> Any:
-        purses.append((hidden.sensitivity * (1 + HAIR), float(public["share"])))
+        purses.append((hidden.sensitivity * (1 + PURSE_ROUNDING), float(public["share"])))
         try:
             return original(self, hidden, scale, source, **public)
         finally:

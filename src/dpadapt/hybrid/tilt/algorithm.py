@@ -1,4 +1,8 @@
-"""Hybrid tilt: agents say where they are, the curator trains there, agents refine and certify.
+"""The hybrid tilt: agents say where they are, the curator trains there, agents refine and certify.
+
+Two descents on the logistic loss: the curator's on tilted rows, the agents' on themselves.
+
+Hybrid tilt: agents say where they are, the curator trains there, agents refine and certify.
 
 Every choice between two releases (which rows weigh what, which rule goes on, where a cap lies) is a
 function of public facts, of what the curator has released and of what agents have sent. The shares
@@ -7,6 +11,7 @@ of the budget do not depend on it.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -14,14 +19,25 @@ from typing import Any
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.privacy import Grant, Session
+from dpadapt.learning.descent import descend, within
+from dpadapt.privacy import Grant, RowSum, Session
 from dpadapt.privacy.local.poll import Poll
+from dpadapt.privacy.local.randomisers import BinaryResponse
 from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.statistics import Prepared
 
 from ..queries import Agreements, tilted_rows, tilted_slope
+from ..questions import Slope
 from ..rules import LinearRule, feature_count, raw_features
-from .descent import refine, slope_noise, tilted_descent
-from .laws import CLEAR, DRAWS, locate, moved, weigh_all
+from .laws import (
+    CLEAR_SIGNAL,
+    DRAWS,
+    locate,
+    marginal_mechanisms,
+    moved,
+    release_marginals,
+    unit_weights,
+)
 from .plan import (
     LAST,
     MARGINALS,
@@ -35,9 +51,112 @@ from .plan import (
     with_share,
 )
 from .ratio import Cap, Law
-from .source import marginal_mechanisms, release_marginals
 from .target import ask_shape, ask_shift
 from .trials import Outcome, Trials, best
+
+_STEP, _RADIUS = 6.0, 8.0
+_BATCHES = 20
+_LARGEST_STEP = 3.0  # of agents
+_FROM_NOTHING, _FROM_GOOD = 0.2, 0.15
+
+
+def slope_noise(grant: Grant, n_rows: int, width: int) -> float:
+    """Noise of the coefficients of one gradient together, in standardised units, for W = 1.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.mechanisms import Gaussian
+    >>> slope_noise(Grant(Gaussian("slope"), 50.0), n_rows=10_000, width=9)
+    0.045
+    """
+    return grant.scale / n_rows * width
+
+
+def tilted_descent(
+    session: Session,
+    grant: Grant,
+    rows: Prepared,
+    start: LinearRule,
+    cap: Cap,
+    steps: int = STEPS,
+) -> LinearRule:
+    r"""Noisy gradient descent on rows that weigh at most 1; the mean of the last half of the steps.
+
+    v <- v - 6 C^2 W / (rho n) (sum + noise), cut to norm 8 C. Rows weigh w / W here, so that the
+    noise of the sum is the same for every cap, and can be planned before there is one.
+
+    Parameters
+    ----------
+    session : Session
+    grant : Grant
+        For ``steps`` gradients at least.
+    rows : Prepared
+        By :func:`~dpadapt.hybrid.queries.tilted_rows`.
+    start : LinearRule
+    cap : Cap
+    steps : int, default=25
+
+    Examples
+    --------
+    >>> from dpadapt import Private
+    >>> from dpadapt.hybrid.tilt.plan import with_share
+    >>> X = np.random.default_rng(0).normal(size=(20_000, 1))
+    >>> start = LinearRule("linear", [0.0], [1.0], [0.0, 0.0], (0, 1))
+    >>> rows = tilted_rows(start, lambda X, y: np.ones(len(X)))
+    >>> private = Private(X, X[:, 0] > 0).encode([0, 1])
+    >>> with private.open(epsilon=1.0, delta=1e-6) as session:
+    ...     planned = with_share(session, tilted_slope(rows, np.zeros(2)), 1.0, 2, count=STEPS)
+    ...     grants = session.plan(slopes=planned)
+    ...     rule = tilted_descent(session, grants.slopes, rows, start, Cap.none(0.0))
+    >>> bool((rule.predict(X) == (X[:, 0] > 0)).mean() > 0.95)
+    True
+    """
+    size = _STEP * start.clip**2 * cap.weight / (cap.kept * max(1, session.n_rows))
+
+    def slope(v: FloatArray) -> FloatArray:
+        hidden = session.hide(RowSum(tilted_slope(rows, v)), keep=True)
+        return np.ravel(session.release(grant, hidden))
+
+    ball = within(_RADIUS * start.clip)
+    return start.with_coefficients(descend(slope, start.coefficients, size, steps, project=ball))
+
+
+def refine(poll: Poll, count: int, start: LinearRule) -> LinearRule:
+    r"""Gradient descent on the agents' own loss, by their randomised directions; batch by batch.
+
+    v <- v - a C^2 / sqrt(r) mean(messages); mean of the last half. The noise s of a coefficient of
+    one batch is known in advance. From a rule that is good already a = 0.15 / (p s^2): what is
+    gained grows with a, what noise costs with p (a s)^2. From nothing there is a way to go, and
+    a = 0.2 / s.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy.local.agents import Agents
+    >>> X = np.random.default_rng(0).normal(size=(40_000, 1))
+    >>> start = LinearRule("linear", [0.0], [1.0], [0.0, 0.0], (0, 1))
+    >>> with Agents(X, (X[:, 0] > 0).astype(int)).open(epsilon=2.0) as poll:
+    ...     rule = refine(poll, 40_000, start)
+    >>> bool((rule.predict(X) == (X[:, 0] > 0)).mean() > 0.9)
+    True
+    """
+    batch = count // _BATCHES
+    contrast = BinaryResponse(poll.epsilon).contrast
+    noise = 1.25 * start.clip / contrast / math.sqrt(max(1, batch))
+    step = _FROM_NOTHING / noise
+    if start.coefficients.any():
+        step = _FROM_GOOD / (start.width * noise**2)
+    size = min(_LARGEST_STEP, step) * start.clip**2
+    numbers = itertools.count(1)
+
+    def slope(v: FloatArray) -> FloatArray:
+        root = math.sqrt(next(numbers))
+        replies = poll.ask(Slope(start.with_coefficients(v)), batch).values
+        return replies.mean(axis=0) / root if len(replies) else np.zeros_like(v)
+
+    ball = within(_RADIUS * start.clip)
+    found = descend(slope, start.coefficients, size, _BATCHES, project=ball)
+    return start.with_coefficients(found)
+
 
 _REWEIGH, _ANEW = 0.25, 0.40  # errors above which rows are reweighed, agents begin anew
 _RATES = (1.5, 1.0)  # of the reweighings
@@ -98,7 +217,7 @@ def tilt_mechanisms(session: Session, columns: Columns, *, agents: bool) -> dict
     """
     width, rule = session.n_columns, columns.blank
     planned = marginal_mechanisms(session, MARGINALS)
-    slope = tilted_slope(tilted_rows(rule, weigh_all), rule.coefficients)
+    slope = tilted_slope(tilted_rows(rule, unit_weights), rule.coefficients)
 
     def slopes(share: float, count: int) -> Gaussian:
         return with_share(session, slope, share, rule.width, count)
@@ -134,7 +253,7 @@ def curator_alone(session: Session, grants: Any, columns: Columns) -> LinearRule
     """
     source = release_marginals(session, grants, columns.origin, columns.unit)
     plain = columns.scaled(source.law)
-    return tilted_descent(session, grants.plain, tilted_rows(plain, weigh_all), plain, _FLAT)
+    return tilted_descent(session, grants.plain, tilted_rows(plain, unit_weights), plain, _FLAT)
 
 
 def hybrid_tilt(
@@ -178,7 +297,7 @@ def hybrid_tilt(
     target = columns.scaled(found.target)
     # a scale that is mostly noise teaches nothing: then both runs are one, in the agents' scale
     plain = columns.scaled(source.law) if source.clear else target
-    plain_rows = tilted_rows(plain, weigh_all)
+    plain_rows = tilted_rows(plain, unit_weights)
     plain = tilted_descent(session, grants.plain, plain_rows, plain, _FLAT)
 
     noise = slope_noise(grants.tilted, session.n_rows, target.width)
@@ -191,7 +310,7 @@ def hybrid_tilt(
     name = "source scale" if source.clear else "target scale, first run"
     one, two = trials.first(name, plain), trials.first("target scale", tilted)
     start = best([one, two])
-    if start.guess > _REWEIGH and noise <= CLEAR:
+    if start.guess > _REWEIGH and noise <= CLEAR_SIGNAL:
         reweighed = _reweighed(session, grants.last, trials, plain, target)
         start = trials.clearly_better(reweighed, start)
         last = start.rule

@@ -1,34 +1,204 @@
-"""Both populations as released numbers and agents' bits show them, and the tilt between them."""
+"""Both populations as releases and agents' bits show them: the curator's rows, and the tilt.
+
+Where the curator's rows are: centre and spread of every column, signs of pairs. Released.
+
+Both populations as released numbers and agents' bits show them, and the tilt between them.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
 from dpadapt._types import FloatArray
-from dpadapt.privacy import Grant, Session
+from dpadapt.privacy import Grant, RowSum, Session
 from dpadapt.privacy.local.poll import Poll
+from dpadapt.privacy.mechanisms import Gaussian
 
-from ..queries import Weight, pairs_of
-from .plan import AgentShares
-from .ratio import Cap, Law, Ratio, correlation_matrix, orthant_correlation
-from .source import Marginals, release_agreements
+from ..queries import Agreements, Weight, histograms, pairs_of, proportions
+from ..signed_rows import SignedRows
+from .plan import AgentShares, with_share
+from .ratio import (
+    Cap,
+    CellLaws,
+    Law,
+    Ratio,
+    correlation_matrix,
+    orthant_correlation,
+    uneven_columns,
+)
 from .target import Shift, ask_agreements, ask_shape, ask_shift
 
+_HALF_GRID = 2.0 ** (np.arange(-20, 13) / 2)
+_GRID = np.concatenate([-_HALF_GRID[::-1], [0.0], _HALF_GRID])  # in units
+_CELLS = len(_GRID) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Marginals:
+    """Centre and spread of every column, as released.
+
+    Attributes
+    ----------
+    centre, spread : ndarray of shape (d,)
+    error : float
+        Standard error of either in units of the spread, roughly.
+    noise : float
+        Standard deviation of the noise on one share of rows.
+    cells : Cells or None
+        Laws of the columns that are not nearly normal; None if all are.
+
+    Examples
+    --------
+    >>> Marginals(np.zeros(1), np.ones(1), error=0.03, noise=0.01).clear
+    False
+    """
+
+    centre: FloatArray
+    spread: FloatArray
+    error: float
+    noise: float
+    cells: CellLaws | None = None
+
+    @property
+    def law(self) -> Law:
+        """Of independent columns."""
+        return Law(self.centre, self.spread, np.eye(len(self.centre)), cells=self.cells)
+
+    @property
+    def clear(self) -> bool:
+        """Whether quantiles are known to a few per cent; else a tilt would tilt anywhere."""
+        return self.noise * math.sqrt(_CELLS / 2) <= 0.05
+
+
+def marginal_mechanisms(session: Session, share: float) -> dict[str, Gaussian]:
+    """What :func:`release_marginals` releases, by name; half of the share each.
+
+    Examples
+    --------
+    >>> from dpadapt import Private
+    >>> with Private([[0.0, 1.0]]).open(epsilon=1.0, delta=1e-6) as session:
+    ...     planned = marginal_mechanisms(session, share=0.1)
+    >>> {name: each.dimension for name, each in planned.items()}
+    {'histograms': 136, 'shares': 4}
+    """
+    width = session.n_columns
+    rows = SignedRows(width)
+    first = histograms(rows, np.zeros((width, len(_GRID))))
+    second = proportions(rows, np.zeros((2, width)))
+    return {
+        "histograms": with_share(session, first, share / 2, width * _CELLS),
+        "shares": with_share(session, second, share / 2, 2 * width),
+    }
+
+
+def release_marginals(
+    session: Session, grants: Any, origin: FloatArray, unit: FloatArray
+) -> Marginals:
+    """Release centre and spread of every column.
+
+    First a histogram over a public grid of powers of the square root of 2: the normal law nearest
+    to it in least squares. Then the shares of rows below centre minus and plus one spread of that
+    law correct both.
+
+    Parameters
+    ----------
+    session : Session
+    grants : namespace of Grant
+        With those of :func:`marginal_mechanisms`.
+    origin, unit : ndarray of shape (d,)
+        Public location and order of magnitude of the columns: the grid goes from 2^-10 to 2^6 units
+        on both sides of the origin.
+
+    Examples
+    --------
+    >>> from dpadapt import Private
+    >>> X = np.random.default_rng(0).normal(3.0, 2.0, size=(10_000, 1))
+    >>> with Private(X).open(epsilon=1.0, delta=1e-6) as session:
+    ...     grants = session.plan(**marginal_mechanisms(session, share=1.0))
+    ...     found = release_marginals(session, grants, np.zeros(1), np.ones(1))
+    >>> found.centre.round(), found.spread.round()
+    (array([3.]), array([2.]))
+    """
+    rows, n = SignedRows(len(unit)), max(1, session.n_rows)
+    grid = origin[:, None] + unit[:, None] * _GRID
+    hidden = session.hide(RowSum(histograms(rows, grid)), keep=True)
+    counts = session.release(grants.histograms, hidden).reshape(len(unit), -1)
+    middle, half, normal = _nearest_normal(counts / n)
+    noise = grants.histograms.scale / n
+    uneven = uneven_columns(counts / n, normal, _GRID, half, noise)
+    cells = CellLaws.of(counts / n, _GRID, origin, unit, uneven, noise) if uneven.any() else None
+    middle, half = origin + unit * middle, unit * half
+
+    thresholds = np.array([middle - half, middle + half])
+    hidden = session.hide(RowSum(proportions(rows, thresholds)), keep=True)
+    shares = np.clip(session.release(grants.shares, hidden) / n, 0.02, 0.98)
+    lower, upper = ndtri(shares.reshape(thresholds.shape))
+    spread = 2 * half / np.maximum(upper - lower, 0.2)
+    noise = grants.shares.scale / n
+    return Marginals(middle + half - upper * spread, spread, 3 * noise, noise, cells)
+
+
+def release_agreements(
+    session: Session, grant: Grant, centre: FloatArray
+) -> tuple[FloatArray, float]:
+    """Release the share of rows on the same side of the centre, for pairs; and its noise.
+
+    Examples
+    --------
+    >>> from dpadapt import Private
+    >>> X = np.random.default_rng(0).normal(size=(10_000, 1)) * [1.0, 1.0, -1.0]
+    >>> query = Agreements(SignedRows(3), np.zeros(3))
+    >>> with Private(X).open(epsilon=1.0, delta=1e-6) as session:
+    ...     grants = session.plan(pairs=with_share(session, query, 1.0, 3))
+    ...     found, noise = release_agreements(session, grants.pairs, np.zeros(3))
+    >>> np.abs(found.round(1))
+    array([1., 0., 0.])
+    """
+    n = max(1, session.n_rows)
+    query = Agreements(SignedRows(len(centre)), centre)
+    shares = session.release(grant, session.hide(RowSum(query))) / n
+    return shares, grant.scale / n
+
+
+def _nearest_normal(shares: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Centre, spread (in units) and cells of the normal law nearest to each noisy histogram.
+
+    Cell by cell, so that noise does not add up from cell to cell as in quantiles.
+    """
+    centres, spreads, cells = _normal_cells()
+    misfit = np.square(cells).sum(axis=1) - 2 * shares @ cells.T
+    best = misfit.argmin(axis=1)
+    return centres[best], spreads[best], cells[best]
+
+
+@lru_cache(maxsize=1)
+def _normal_cells() -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Normal laws of a grid of centres and spreads, and their histograms."""
+    sides = 2.0 ** (np.arange(-40, 25) / 4)
+    middles = np.concatenate([-sides[::-1], [0.0], sides])
+    centres, spreads = (each.ravel() for each in np.meshgrid(middles, sides))
+    below = ndtr((_GRID - centres[:, None]) / spreads[:, None])
+    return centres, spreads, np.diff(below, axis=1, prepend=0.0, append=1.0)
+
+
 DRAWS = 20_000  # public rows of a law, for the features' scale and the cap
-CLEAR = 0.05  # noise of a gradient, over its signal, that a cap is raised for
+CLEAR_SIGNAL = 0.05  # noise of a gradient, over its signal, that a cap is raised for
 _TOO_MUCH_NOISE = 1.0  # above, a tilt is given up
 
 
-def weigh_all(X: FloatArray, y: FloatArray) -> FloatArray:
+def unit_weights(X: FloatArray, y: FloatArray) -> FloatArray:
     """Weight 1 for every row.
 
     Examples
     --------
-    >>> weigh_all(np.zeros((2, 1)), np.zeros(2))
+    >>> unit_weights(np.zeros((2, 1)), np.zeros(2))
     array([1., 1.])
     """
     return np.ones(len(X))
@@ -48,7 +218,7 @@ class Tilt:
 
     Examples
     --------
-    >>> Tilt(weigh_all, Cap.none(0.01)).overlap
+    >>> Tilt(unit_weights, Cap.none(0.01)).overlap
     True
     """
 
@@ -58,7 +228,7 @@ class Tilt:
 
 
 @dataclass(frozen=True, eq=False)
-class Located:
+class Populations:
     """Where both populations are.
 
     Attributes
@@ -77,7 +247,7 @@ class Located:
     --------
     >>> wide = Law(np.zeros(1), np.ones(1), np.eye(1))
     >>> narrow = Law(np.zeros(1), np.array([0.5]), np.eye(1))
-    >>> found = Located(Ratio(wide, narrow), narrow, shifted=True, beyond=False)
+    >>> found = Populations(Ratio(wide, narrow), narrow, shifted=True, beyond=False)
     >>> found.tilt(noise=0.01).weight(np.array([[0.0], [2.0]]), np.zeros(2)).round(3)
     array([1.   , 0.003])
     """
@@ -90,13 +260,13 @@ class Located:
 
     def tilt(self, noise: float) -> Tilt:
         """Tilt for gradients that have this noise if no row weighs more than 1."""
-        flat = Tilt(weigh_all, Cap.none(noise))
+        flat = Tilt(unit_weights, Cap.none(noise))
         if not self.shifted:
             return flat
         rows = replace(self.target, cells=self.ratio.target.cells).draw(DRAWS)
-        cap = Cap.best(self.ratio.logs(rows), noise, CLEAR)
+        cap = Cap.best(self.ratio.logs(rows), noise, CLEAR_SIGNAL)
         if self.beyond or cap.noise > _TOO_MUCH_NOISE:
-            return Tilt(weigh_all, flat.cap, overlap=False)
+            return Tilt(unit_weights, flat.cap, overlap=False)
         ratio, top = self.ratio, math.log(cap.weight)
         return Tilt(lambda X, y: np.exp(np.minimum(ratio.logs(X) - top, 0.0)), cap)
 
@@ -119,7 +289,7 @@ def locate(
     poll: Poll,
     shares: AgentShares,
     source: Marginals,
-) -> Located:
+) -> Populations:
     """Laws of both populations; correlations only if there is a grant for them.
 
     Examples
@@ -164,7 +334,7 @@ def locate(
     )
     shifted = source.clear and (shift.any or changed)
     target = Law(centre, spread, theirs, shape, tilted)
-    return Located(ratio, target, shifted, shift.at_the_edge, spare)
+    return Populations(ratio, target, shifted, shift.at_the_edge, spare)
 
 
 def _correlations(

@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammainc, gammaincinv, ndtr
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 from dpadapt.privacy.local.poll import Poll
 from dpadapt.privacy.local.randomisers import BinaryResponse
 
 from ..queries import pairs_of
 from ..questions import Below, SameSide, Within
-from .cells import Cells
-
-Places = NDArray[np.int64]
+from .ratio import CellLaws
 
 _PHASES = (0.2, 0.3, 0.5)  # parts of the agents: each phase asks where the last one points
 _FIRST_WIDTHS = np.array([0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
@@ -88,7 +86,7 @@ class Shift:
 
 
 def ask_shift(
-    poll: Poll, count: int, centre: FloatArray, spread: FloatArray, cells: Cells | None = None
+    poll: Poll, count: int, centre: FloatArray, spread: FloatArray, cells: CellLaws | None = None
 ) -> Shift:
     """Ask ``count`` agents one bit each about one of their columns.
 
@@ -188,7 +186,7 @@ def _posterior(logs: FloatArray, moves: FloatArray, scales: FloatArray) -> Shift
 
 
 def ask_shape(
-    poll: Poll, count: int, centre: FloatArray, spread: FloatArray, among: Places | None = None
+    poll: Poll, count: int, centre: FloatArray, spread: FloatArray, among: IntArray | None = None
 ) -> float:
     """Exponent of the generalised normal law whose tails the agents' columns have, on average.
 
@@ -245,7 +243,7 @@ def ask_agreements(
     """
     first, second = pairs_of(len(centre))
     among = np.arange(len(first)) if even is None else np.flatnonzero(even)
-    pair: Places = among[np.arange(count) % len(among)]
+    pair: IntArray = among[np.arange(count) % len(among)]
     i, j = first[pair], second[pair]
     replies = poll.ask(SameSide(i, j, centre[i], centre[j]))
     response = BinaryResponse(poll.epsilon)

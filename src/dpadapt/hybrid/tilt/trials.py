@@ -24,7 +24,7 @@ _AT_ONCE = 5  # rules that may be returned: the first two, and three at last
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class Trial:
     """A rule that agents were asked about, and what they said.
 
     Attributes
@@ -37,7 +37,7 @@ class Candidate:
     Examples
     --------
     >>> rule = LinearRule("linear", [0.0], [1.0], [1.0, 0.0], (0, 1))
-    >>> Candidate("plain", rule, Estimate(0.1, 0.05, 0.15, 1000)).guess
+    >>> Trial("plain", rule, Estimate(0.1, 0.05, 0.15, 1000)).guess
     0.1
     """
 
@@ -68,13 +68,13 @@ class Outcome:
     Examples
     --------
     >>> rule = LinearRule("linear", [0.0], [1.0], [1.0, 0.0], (0, 1))
-    >>> only = Candidate("plain", rule, Estimate(0.1, 0.05, 0.15, 1000))
+    >>> only = Trial("plain", rule, Estimate(0.1, 0.05, 0.15, 1000))
     >>> Outcome(only, (only,), Cap.none(0.0), overlap=True).best.name
     'plain'
     """
 
-    best: Candidate
-    candidates: tuple[Candidate, ...]
+    best: Trial
+    candidates: tuple[Trial, ...]
     cap: Cap
     overlap: bool
 
@@ -101,19 +101,19 @@ class Trials:
 
     def __init__(self, poll: Poll, shares: AgentShares) -> None:
         self.poll, self.shares = poll, shares
-        self.seen: list[Candidate] = []
+        self.seen: list[Trial] = []
         self._rounds = 0
 
-    def first(self, name: str, rule: LinearRule) -> Candidate:
+    def first(self, name: str, rule: LinearRule) -> Trial:
         """Ask about one of the first two rules."""
         return self._ask(name, rule, self.shares.trial, FAILURE / _AT_ONCE)
 
-    def round(self, rule: LinearRule) -> Candidate:
+    def round(self, rule: LinearRule) -> Trial:
         """Ask about a reweighed rule."""
         self._rounds += 1
         return self._ask(f"reweighed {self._rounds}", rule, self.shares.round, FAILURE)
 
-    def clearly_better(self, others: list[Candidate], than: Candidate) -> Candidate:
+    def clearly_better(self, others: list[Trial], than: Trial) -> Trial:
         """Best of the others if it is better by a standard error of the difference at least.
 
         Where no rule is good, the luckiest of several small samples is not the best one.
@@ -125,7 +125,7 @@ class Trials:
         variance = BinaryResponse(self.poll.epsilon).proxy * sum(1 / each for each in counts)
         return found if found.guess + math.sqrt(variance) < than.guess else than
 
-    def levelled(self, rule: LinearRule, count: int) -> Candidate:
+    def levelled(self, rule: LinearRule, count: int) -> Trial:
         """Ask where the rule should cut: its own score, or one to some logits off.
 
         One class may be much rarer among agents than in the curator's rows. That is one number, and
@@ -137,7 +137,7 @@ class Trials:
         rules = [rule.with_coefficients(_raised(rule, cut)) for cut in _CUTS]
         asked = [estimate(self.poll.ask(Mistake(one), each), 2 * FAILURE) for one in rules]
         if not all(one.count for one in asked):
-            return Candidate("level", rule, asked[_OWN])
+            return Trial("level", rule, asked[_OWN])
         values = np.array([one.value for one in asked])
         padded = np.concatenate([values[:1], values, values[-1:]])
         smooth = (padded[:-2] + 2 * values + padded[2:]) / 4
@@ -146,12 +146,10 @@ class Trials:
         if smooth[place] + error > smooth[_OWN]:
             place = _OWN
         found = replace(asked[place], value=float(smooth[place]))
-        self.seen.append(Candidate("level", rules[place], found))
+        self.seen.append(Trial("level", rules[place], found))
         return self.seen[-1]
 
-    def verdict(
-        self, rules: dict[str, LinearRule], earlier: tuple[Candidate, ...] = ()
-    ) -> Candidate:
+    def verdict(self, rules: dict[str, LinearRule], earlier: tuple[Trial, ...] = ()) -> Trial:
         """Best of the last candidates, or of earlier ones if these were clearly better.
 
         Upper bounds hold for all of them at once. All last candidates come from the one of the
@@ -162,10 +160,10 @@ class Trials:
         found = best([self._ask(name, rule, each, beta) for name, rule in rules.items()])
         return self.clearly_better(list(earlier), found) if earlier else found
 
-    def _ask(self, name: str, rule: LinearRule, count: int, beta: float) -> Candidate:
+    def _ask(self, name: str, rule: LinearRule, count: int, beta: float) -> Trial:
         # one side of the interval is enough for an upper bound
         found = estimate(self.poll.ask(Mistake(rule), count), 2 * beta)
-        self.seen.append(Candidate(name, rule, found))
+        self.seen.append(Trial(name, rule, found))
         return self.seen[-1]
 
 
@@ -176,14 +174,14 @@ def _raised(rule: LinearRule, cut: float) -> NDArray[np.float64]:
     return raised
 
 
-def best(candidates: list[Candidate]) -> Candidate:
+def best(candidates: list[Trial]) -> Trial:
     """Return the one with the smallest estimated error.
 
     Examples
     --------
     >>> rule = LinearRule("linear", [0.0], [1.0], [1.0, 0.0], (0, 1))
     >>> errors = {"one": Estimate(0.3, 0.2, 0.4, 99), "two": Estimate(0.1, 0.0, 0.2, 99)}
-    >>> best([Candidate(name, rule, error) for name, error in errors.items()]).name
+    >>> best([Trial(name, rule, error) for name, error in errors.items()]).name
     'two'
     """
     return min(candidates, key=lambda each: each.guess)

@@ -1,20 +1,29 @@
-"""What the baselines know from public rows: units, bounds, and the public-only fits."""
+"""What the baselines share: the facts of public rows, and the face that scikit-learn asks for.
+
+A private baseline says how it solves (``_coefficients``: from a :class:`BaselineTask` and a private
+sample to coefficients in public units and their guarantee). Without a private sample it is the
+public-only model.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit
+from sklearn.base import BaseEstimator
 
 from dpadapt._types import FloatArray
-from dpadapt.base import Problem
+from dpadapt.base import PrivateEstimator, Problem, read_public
 from dpadapt.learning.checks import public_scaling
+from dpadapt.learning.linear import LinearClassifier, LinearRegressor
 from dpadapt.learning.public_fits import fit_logistic, fit_ridge
 from dpadapt.learning.softmax import softmax
-from dpadapt.privacy import Cleaning, shrink_factors
+from dpadapt.privacy import Cleaning, Guarantee, Private, Session, shrink_factors
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.residual_size import SizeLook, look_share, ordinary, residuals_tell
 
@@ -168,7 +177,7 @@ def signed(codes: FloatArray, classes: int) -> FloatArray:
     return (places[:, None] == np.arange(classes)).astype(float)
 
 
-def residuals(scores: FloatArray, labels: FloatArray, classes: int) -> FloatArray:
+def loss_derivatives(scores: FloatArray, labels: FloatArray, classes: int) -> FloatArray:
     """Derivative of the loss in the scores: half a square, logistic, softmax; 0 for no class."""
     if not classes:
         return scores - labels[:, None]
@@ -177,3 +186,47 @@ def residuals(scores: FloatArray, labels: FloatArray, classes: int) -> FloatArra
         return np.where(known, expit(scores[:, 0]) - labels, 0.0)[:, None]
     chances = softmax(scores) - (labels[:, None] == np.arange(classes))
     return np.where(labels[:, None] >= 0, chances, 0.0)
+
+
+class PlainFit(BaseEstimator):
+    """Public rows as a task, and fitted attributes from coefficients; beside what predicts."""
+
+    def _task(self, X: ArrayLike, y: ArrayLike) -> BaselineTask:
+        return BaselineTask.of(read_public(self, X, y))
+
+    def _store(self, task: BaselineTask, coefficients: FloatArray) -> None:
+        if task.names is not None:
+            self.classes_ = task.names
+        for name, value in task.linear(coefficients).items():
+            setattr(self, name, value)
+
+
+class _PrivateBaseline(PrivateEstimator):
+    """A baseline with a private sample; beside what predicts."""
+
+    @abstractmethod
+    def _coefficients(
+        self, task: BaselineTask, private: Private, options: dict[str, Any]
+    ) -> tuple[FloatArray, Guarantee]:
+        """Return coefficients in public units, and what they cost."""
+
+    def _read(self, X: Any, y: Any, private: Any) -> BaselineTask:
+        return BaselineTask.of(super()._read(X, y, private))
+
+    def _solve(self, task: BaselineTask, session: Session | None) -> dict[str, Any]:
+        return task.linear(task.public_fit())
+
+    def _adapt(
+        self, task: BaselineTask, sample: Private, options: dict[str, Any]
+    ) -> tuple[dict[str, Any], Guarantee]:
+        with self._watched(options) as watched:
+            coefficients, guarantee = self._coefficients(task, sample, watched)
+        return task.linear(coefficients), guarantee
+
+
+class PrivateRegressor(_PrivateBaseline, LinearRegressor):
+    """A private baseline for regression."""
+
+
+class PrivateClassifier(_PrivateBaseline, LinearClassifier):
+    """A private baseline for classification."""

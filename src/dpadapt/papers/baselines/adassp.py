@@ -17,14 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import Flag, Table
+from dpadapt.learning.constraints import Flag, ParameterTable
 from dpadapt.privacy import Guarantee, Mechanism, Private, shrink_factors
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian, SymmetricGaussian
 from dpadapt.privacy.statistics import Prepared
 
-from ._base import PrivateClassifier, PrivateRegressor
-from ._tasks import BaselineTask, bound_of, fit_ridge, signed
+from ._tasks import BaselineTask, PrivateClassifier, PrivateRegressor, bound_of, fit_ridge, signed
 from .queries import CrossMoment, RowMoment, hidden_least_eigenvalue
 
 _FAILS = 0.05  # chance that the noise exceeds what the ridge is chosen for (Wang's rho)
@@ -61,7 +60,7 @@ class AdaSSPRegressor(PrivateRegressor):
     True
     """
 
-    _constraints: ClassVar[Table] = {"residual": [Flag()]}
+    _constraints: ClassVar[ParameterTable] = {"residual": [Flag()]}
 
     def __init__(
         self,
@@ -125,7 +124,7 @@ class AdaSSPClassifier(PrivateClassifier):
     True
     """
 
-    _constraints: ClassVar[Table] = {"residual": [Flag()]}
+    _constraints: ClassVar[ParameterTable] = {"residual": [Flag()]}
 
     def __init__(
         self,

@@ -26,13 +26,12 @@ import numpy as np
 from scipy.special import expit
 
 from dpadapt._types import FloatArray
-from dpadapt.learning.constraints import NonNegative, OneOf, Table
+from dpadapt.learning.constraints import NonNegative, OneOf, ParameterTable
 from dpadapt.privacy import Guarantee, Private, Rows
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Gaussian
 
-from ._base import PrivateClassifier, PrivateRegressor
-from ._tasks import BaselineTask, signed
+from ._tasks import BaselineTask, PrivateClassifier, PrivateRegressor, signed
 from .queries import hidden_solution, linear_term, needed_strength, solver_reach
 
 _OUTPUT = 0.1  # share of the noise that covers the solver
@@ -40,7 +39,7 @@ _TOLERANCE = 1e-8  # norm of the gradient at which the solver stops, in n G
 _LEAST_KNEE = 0.25  # of the pseudo-Huber loss, in public label sd
 _NEWTON = 50  # Newton steps before the slow and certain way
 
-_TABLE: Table = {
+_TABLE: ParameterTable = {
     "start": [OneOf("zero", "public")],
     "ridge": [NonNegative()],
     "noise": [
@@ -88,7 +87,7 @@ class ObjectivePerturbationRegressor(PrivateRegressor):
     True
     """
 
-    _constraints: ClassVar[Table] = _TABLE
+    _constraints: ClassVar[ParameterTable] = _TABLE
 
     def __init__(
         self,
@@ -154,7 +153,7 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
     True
     """
 
-    _constraints: ClassVar[Table] = _TABLE
+    _constraints: ClassVar[ParameterTable] = _TABLE
 
     def __init__(
         self,
@@ -183,11 +182,11 @@ class ObjectivePerturbationClassifier(PrivateClassifier):
         self, task: BaselineTask, private: Private, options: dict[str, Any]
     ) -> tuple[FloatArray, Guarantee]:
         start = task.public_fit() if self.start == "public" else task.zero()
-        return _perturbed(task, private, options, Logistic(), start, self.ridge)
+        return _perturbed(task, private, options, MarginLogistic(), start, self.ridge)
 
 
 @dataclass(frozen=True)
-class Logistic:
+class MarginLogistic:
     """log(1 + exp(-y z)) for y = -1 or 1; nothing for y = 0, a row of no class."""
 
     slope: float = 1.0  # c: bound on |phi'|
@@ -222,12 +221,12 @@ class PseudoHuber:
 
 
 @dataclass(frozen=True, eq=False)
-class Objective:
+class PerturbedObjective:
     """F, for rows and labels in the clear: made inside the session only."""
 
     rows: FloatArray
     labels: FloatArray
-    loss: Logistic | PseudoHuber
+    loss: MarginLogistic | PseudoHuber
     strength: float  # L
     center: FloatArray  # w_0
     linear: FloatArray  # b
@@ -246,7 +245,7 @@ class Objective:
         return (self.rows.T * curvatures) @ self.rows + self.strength * np.eye(len(w))
 
 
-def minimise(objective: Objective, tolerance: float, radius: float) -> FloatArray:
+def minimise(objective: PerturbedObjective, tolerance: float, radius: float) -> FloatArray:
     """Point at which the gradient's norm is at most ``tolerance``.
 
     Newton steps that halve until they descend; if those do not arrive, Nesterov's method for as
@@ -263,7 +262,7 @@ def minimise(objective: Objective, tolerance: float, radius: float) -> FloatArra
 
 
 def _line_search(
-    objective: Objective, w: FloatArray, step: FloatArray, decrease: float
+    objective: PerturbedObjective, w: FloatArray, step: FloatArray, decrease: float
 ) -> FloatArray:
     now, size = objective.value(w), 1.0
     for _ in range(40):
@@ -274,7 +273,9 @@ def _line_search(
     return w - step  # so near that rounding hides the descent
 
 
-def nesterov(objective: Objective, w: FloatArray, tolerance: float, radius: float) -> FloatArray:
+def nesterov(
+    objective: PerturbedObjective, w: FloatArray, tolerance: float, radius: float
+) -> FloatArray:
     """Accelerated gradient descent with its worst-case number of steps."""
     low = objective.strength
     high = low + len(objective.rows) * objective.loss.curvature * radius**2
@@ -296,7 +297,7 @@ def _perturbed(
     task: BaselineTask,
     private: Private,
     options: dict[str, Any],
-    loss: Logistic | PseudoHuber,
+    loss: MarginLogistic | PseudoHuber,
     start: FloatArray,
     ridge: float,
 ) -> tuple[FloatArray, Guarantee]:
@@ -325,7 +326,7 @@ def _perturbed(
                 labels = hidden[:, -1]
                 if task.classes:
                     labels = _one_against_rest(labels, task.classes, output_number)
-                objective = Objective(
+                objective = PerturbedObjective(
                     hidden[:, :-1], labels, loss, strength, start[:, output_number], noise
                 )
                 return minimise(objective, tolerance, task.radius)

@@ -15,7 +15,7 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy import Hidden, RowMean, Session, shrink_factors
 from dpadapt.privacy.mechanisms import GaussianInside
 
-from ._tasks import residuals
+from ._tasks import loss_derivatives
 
 JACOBIAN = 0.385  # largest a / m of the linear term; its proof holds up to 0.398
 
@@ -172,7 +172,7 @@ def clipped_gradient(
     >>> clipped_gradient(np.array([[1.0]]), np.array([2.0]), np.zeros((1, 1)), 9.0, classes=0)
     array([[-2.]])
     """
-    errors = residuals(X @ coefficients, labels, classes)
+    errors = loss_derivatives(X @ coefficients, labels, classes)
     norms = np.linalg.norm(errors, axis=1) * np.linalg.norm(X, axis=1)
     errors *= shrink_factors(norms, clip)[:, None]
     return np.asarray(X.T @ errors)

@@ -18,12 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from dpadapt import _validate as validate
-from dpadapt.discrepancy.matrices import Array
+from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import DiscreteGaussianEvent
 from dpadapt.privacy.statistics import SecondMoment
 
-from .queries import Bounds, Smoothing, gradient_spread
+from .queries import RowBounds, Smoothing, gradient_spread
 from .smoothing import Softmax
 
 _MOST_STEPS = 10_000
@@ -77,7 +77,7 @@ class PublicFacts:
     0.000283
     """
 
-    X: Array
+    X: FloatArray
     query: SecondMoment
     n_rows: int
     epsilon: float
@@ -90,9 +90,9 @@ class PublicFacts:
         validate.choice("calibration", self.calibration, ("tight", "paper"))
 
     @cached_property
-    def bounds(self) -> Bounds:
+    def bounds(self) -> RowBounds:
         """Bounds on private and public rows."""
-        return Bounds.of(self.query, self.X, self.n_rows)
+        return RowBounds.of(self.query, self.X, self.n_rows)
 
     def vertex_noise(self, smoothing: Smoothing) -> float:
         """Scale of the noise on scores in Algorithm 2 with one step; grows with sqrt(K)."""
@@ -241,7 +241,7 @@ class SingleStageConstants(NamedTuple):
 
     @classmethod
     def of(
-        cls, smoothing: Smoothing, bounds: Bounds, radius: float, largest_label: float
+        cls, smoothing: Smoothing, bounds: RowBounds, radius: float, largest_label: float
     ) -> SingleStageConstants:
         r"""Constants for coefficients of norm :math:`\Lambda` and labels of size Y.
 
@@ -249,7 +249,7 @@ class SingleStageConstants(NamedTuple):
 
         Examples
         --------
-        >>> SingleStageConstants.of(Softmax(1.0), Bounds(1.0, 1.0, 100), 1.0, 1.0)
+        >>> SingleStageConstants.of(Softmax(1.0), RowBounds(1.0, 1.0, 100), 1.0, 1.0)
         SingleStageConstants(slope=24.0, curvature=56.0)
         """
         strength, reach = 4 * radius**2, bounds.public
@@ -266,7 +266,7 @@ class SingleStageConstants(NamedTuple):
 
 def single_stage_parameters(
     facts: PublicFacts,
-    y: Array,
+    y: FloatArray,
     *,
     radius: float,
     smoothing: Smoothing | None = None,
@@ -304,7 +304,7 @@ def single_stage_parameters(
     # the paper's Algorithm 1 has twice the noise of its Algorithm 2
     strength = 4 * radius**2 * (2 if facts.calibration == "paper" else 1)
 
-    def losses(function: Smoothing) -> Array:
+    def losses(function: Smoothing) -> FloatArray:
         slope, curvature = SingleStageConstants.of(function, facts.bounds, radius, largest)
         noise = strength * facts.vertex_noise(function) * np.log(2 * m * counts / _FAILURE)
         return np.asarray(np.sqrt(2 * slope * curvature / counts) + noise * np.sqrt(counts))
@@ -331,7 +331,7 @@ def norm_power(d: int) -> int:
     return max(1, math.ceil(math.log(d)))
 
 
-def _counts(steps: int | None) -> Array:
+def _counts(steps: int | None) -> FloatArray:
     """Numbers of steps to choose from."""
     if steps is None:
         return np.arange(1.0, _MOST_STEPS + 1)

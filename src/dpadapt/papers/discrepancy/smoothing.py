@@ -6,7 +6,7 @@ moves their gradient a little, by an amount that is known. All are functions of 
 :math:`l` of M, and have a symmetric matrix H as their gradient:
 :math:`\partial F / \partial q_i = - x_i^T H x_i`.
 
-What one row does to M, inequality (1) below, is said in :mod:`.queries.bounds`.
+What one row does to M, inequality (1) below, is said in :mod:`.queries`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpadapt import _validate as validate
-from dpadapt.discrepancy.matrices import Array
-from dpadapt.discrepancy.variable_projection import SmoothNorm, assembled
+from dpadapt._types import FloatArray
+from dpadapt.discrepancy.variable_projection import SmoothNorm, from_spectrum
 
-from .queries import Bounds
+from .queries import RowBounds
 
 
 @dataclass(frozen=True)
@@ -76,27 +76,27 @@ class Softmax(SmoothNorm):
         """Mu r_hat^4."""
         return self.mu * reach**4
 
-    def slope(self, bounds: Bounds) -> float:
+    def slope(self, bounds: RowBounds) -> float:
         """r_hat^2, because the trace norm of H is at most 1."""
         return bounds.public**2
 
-    def sensitivity(self, bounds: Bounds) -> float:
+    def sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 r_hat^2 / n; see the proof above."""
         return self.matrix_sensitivity(bounds) * bounds.public**2
 
-    def range_sensitivity(self, bounds: Bounds) -> float:
+    def range_sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 r_hat^2 / n, the same; see the proof above."""
         return self.matrix_sensitivity(bounds) * bounds.public**2
 
-    def matrix_sensitivity(self, bounds: Bounds) -> float:
+    def matrix_sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 / n, in the Frobenius and in the trace norm."""
         return self.mu * bounds.move
 
-    def value_sensitivity(self, bounds: Bounds) -> float:
+    def value_sensitivity(self, bounds: RowBounds) -> float:
         """r^2 / n."""
         return bounds.move
 
-    def printed_sensitivity(self, bounds: Bounds) -> float:
+    def printed_sensitivity(self, bounds: RowBounds) -> float:
         """2 mu r^2 r_hat^2 / n (Corollary 1)."""
         return 2 * self.mu * bounds.private**2 * bounds.public**2 / bounds.n_rows
 
@@ -127,31 +127,31 @@ class OneSidedSoftmax(Softmax):
     0.3
     """
 
-    def value(self, M: Array) -> float:
+    def value(self, M: FloatArray) -> float:
         """Value at M."""
         t = self.mu * np.linalg.eigvalsh(M)
         shift = float(t.max())
         return (shift + math.log(np.exp(t - shift).sum())) / self.mu
 
-    def gradient(self, M: Array) -> Array:
+    def gradient(self, M: FloatArray) -> FloatArray:
         """Gradient H, a density matrix."""
         values, vectors = np.linalg.eigh(M)
         up = np.exp(self.mu * (values - values.max()))
-        return assembled(up / up.sum(), vectors)
+        return from_spectrum(up / up.sum(), vectors)
 
     def bracket(self, value: float, d: int) -> tuple[float, float]:
         """Interval that holds the largest eigenvalue."""
         return value - math.log(d) / self.mu, value
 
-    def sensitivity(self, bounds: Bounds) -> float:
+    def sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 r_hat^2 / 2n; see the proof above."""
         return self.mu * bounds.move * bounds.public**2 / 2
 
-    def range_sensitivity(self, bounds: Bounds) -> float:
+    def range_sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 r_hat^2 / n."""
         return self.mu * bounds.move * bounds.public**2
 
-    def matrix_sensitivity(self, bounds: Bounds) -> float:
+    def matrix_sensitivity(self, bounds: RowBounds) -> float:
         """Mu r^2 / (sqrt(2) n), in the Frobenius norm."""
         return self.mu * bounds.move / math.sqrt(2)
 
@@ -205,7 +205,7 @@ class PNorm:
     def __post_init__(self) -> None:
         validate.count("p", self.p)
 
-    def value(self, M: Array) -> float:
+    def value(self, M: FloatArray) -> float:
         """Value at M."""
         values = np.linalg.eigvalsh(M)
         largest = float(np.abs(values).max())
@@ -215,7 +215,7 @@ class PNorm:
             1 / self.p
         )
 
-    def gradient(self, M: Array) -> Array:
+    def gradient(self, M: FloatArray) -> FloatArray:
         """Gradient H; zero at zero."""
         values, vectors = np.linalg.eigh(M)
         largest = float(np.abs(values).max())
@@ -223,7 +223,9 @@ class PNorm:
             return np.zeros_like(M)
         t = values / largest
         total = float((t ** (2 * self.p)).sum())
-        return assembled(2 * largest * t ** (2 * self.p - 1) * total ** (1 / self.p - 1), vectors)
+        return from_spectrum(
+            2 * largest * t ** (2 * self.p - 1) * total ** (1 / self.p - 1), vectors
+        )
 
     def bracket(self, value: float, d: int) -> tuple[float, float]:
         """Interval that holds the spectral norm (not its square)."""
@@ -233,27 +235,27 @@ class PNorm:
         """2(2p-1) r_hat^4."""
         return self._modulus * reach**4
 
-    def slope(self, bounds: Bounds) -> float:
+    def slope(self, bounds: RowBounds) -> float:
         """2 b r_hat^2; see the proof above."""
         return 2 * self._largest(bounds) * bounds.public**2
 
-    def sensitivity(self, bounds: Bounds) -> float:
+    def sensitivity(self, bounds: RowBounds) -> float:
         """2(2p-1) 2^(1/2p) r^2 r_hat^2 / n."""
         return self.matrix_sensitivity(bounds) * bounds.public**2
 
-    def range_sensitivity(self, bounds: Bounds) -> float:
+    def range_sensitivity(self, bounds: RowBounds) -> float:
         """2(2p-1) 2^(1/p) r^2 r_hat^2 / n."""
         return self._modulus * 2 ** (1 / self.p) * bounds.move * bounds.public**2
 
-    def matrix_sensitivity(self, bounds: Bounds) -> float:
+    def matrix_sensitivity(self, bounds: RowBounds) -> float:
         """2(2p-1) 2^(1/2p) r^2 / n, in the Frobenius norm."""
         return self._modulus * 2 ** (1 / (2 * self.p)) * bounds.move
 
-    def value_sensitivity(self, bounds: Bounds) -> float:
+    def value_sensitivity(self, bounds: RowBounds) -> float:
         """2 b 2^(1/2p) r^2 / n; see the proof above."""
         return 2 * self._largest(bounds) * 2 ** (1 / (2 * self.p)) * bounds.move
 
-    def printed_sensitivity(self, bounds: Bounds) -> float:
+    def printed_sensitivity(self, bounds: RowBounds) -> float:
         """2(2p-1) r^2 r_hat^2 / n (Appendix C.3)."""
         return self._modulus * bounds.private**2 * bounds.public**2 / bounds.n_rows
 
@@ -261,7 +263,7 @@ class PNorm:
     def _modulus(self) -> float:
         return 2.0 * (2 * self.p - 1)
 
-    def _largest(self, bounds: Bounds) -> float:
+    def _largest(self, bounds: RowBounds) -> float:
         """b, bound on the Schatten 2p-norm of M."""
         large, small = sorted((bounds.private**2, bounds.public**2), reverse=True)
         return large * float((1 + (small / large) ** (2 * self.p)) ** (1 / (2 * self.p)))

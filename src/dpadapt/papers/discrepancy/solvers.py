@@ -17,15 +17,22 @@ from dpadapt._types import FloatArray
 from dpadapt.discrepancy.second_stage import weighted_fit
 from dpadapt.discrepancy.source import Adaptation, Source
 from dpadapt.learning.certificate import NoisyNumber
-from dpadapt.learning.constraints import Count, Instance, NonNegative, Null, OneOf, Positive, Table
+from dpadapt.learning.constraints import (
+    Count,
+    Instance,
+    NonNegative,
+    Null,
+    OneOf,
+    ParameterTable,
+    Positive,
+)
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Cleaning, Guarantee, Hidden, Mechanism, Private, Session
 from dpadapt.privacy.mechanisms import Exponential
 from dpadapt.privacy.statistics import SecondMoment
 
 from .certificate import planned_discrepancy, release_discrepancy
-from .frank_wolfe import NoisyFrankWolfe
-from .mirror_descent import NoisyMirrorDescent
+from .first_stage import NoisyFrankWolfe, NoisyMirrorDescent
 from .parameters import (
     PublicFacts,
     Tuning,
@@ -38,7 +45,7 @@ from .queries import Smoothing
 from .single_stage import AdaptationObjective, NoisySingleStage
 from .smoothing import OneSidedSoftmax, PNorm, Softmax
 
-_PAPER: Table = {
+_PAPER: ParameterTable = {
     "calibration": [OneOf("tight", "paper")],
     "smoothing": [OneOf("softmax", "p-norm", "one-sided"), Instance(Softmax, PNorm)],
     "steps": [Count(), Null()],
@@ -47,13 +54,13 @@ _PAPER: Table = {
 }
 
 
-class PaperSolver(Strategy):
+class _PaperSolver(Strategy):
     """One of the paper's algorithms, which release K noisy steps."""
 
     calibration: str
     smoothing: str | Softmax | PNorm
     at_once: ClassVar[bool] = False
-    _constraints: ClassVar[Table] = _PAPER
+    _constraints: ClassVar[ParameterTable] = _PAPER
 
     def adapt(
         self,
@@ -102,7 +109,7 @@ class PaperSolver(Strategy):
 
 
 @dataclass(frozen=True)
-class FrankWolfe(PaperSolver):
+class FrankWolfe(_PaperSolver):
     """Noisy Frank-Wolfe: K noisy choices of a public row (the paper's Algorithm 2).
 
     Parameters
@@ -144,7 +151,7 @@ class FrankWolfe(PaperSolver):
 
 
 @dataclass(frozen=True)
-class MirrorDescent(PaperSolver):
+class MirrorDescent(_PaperSolver):
     """Noisy mirror descent: K noisy gradients (the paper's Algorithm 3).
 
     Parameters
@@ -178,7 +185,7 @@ class MirrorDescent(PaperSolver):
     penalty: float = 0.0
     geometry: str = "entropy"
     noise_on: str = "matrix"
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "geometry": [OneOf("entropy", "p-norm")],
         "noise_on": [OneOf("matrix", "gradient")],
     }
@@ -221,7 +228,7 @@ class MirrorDescent(PaperSolver):
 
 
 @dataclass(frozen=True)
-class SingleStage(PaperSolver):
+class SingleStage(_PaperSolver):
     """Noisy Frank-Wolfe on weights and coefficients at once (the paper's Algorithm 1).
 
     Parameters
@@ -247,7 +254,7 @@ class SingleStage(PaperSolver):
     step_size: float | None = None
     iterate: str = "last"
     at_once: ClassVar[bool] = True
-    _constraints: ClassVar[Table] = {"iterate": [OneOf("last", "uniform", "select")]}
+    _constraints: ClassVar[ParameterTable] = {"iterate": [OneOf("last", "uniform", "select")]}
 
     def _weigh(
         self,

@@ -24,7 +24,7 @@ from dpadapt.privacy import RowMap
 from dpadapt.privacy.mechanisms import Exponential
 
 from .learners import Learner, LearningTask, WeightedRows
-from .queries.mistakes import ClassLosses, Hypotheses, hide_scores
+from .queries import ClassLosses, Hypotheses, hide_scores
 
 _MOST = 20_000_000  # hypotheses: their losses are held at once
 

@@ -11,23 +11,39 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from dpadapt.hybrid._classifier import HybridProblem, RuleClassifier
-from dpadapt.hybrid.certificate import AgentsCertificate
+from dpadapt.hybrid._classifier import (
+    AgentsCertificate,
+    FeatureUnits,
+    HybridProblem,
+    RuleClassifier,
+)
 from dpadapt.hybrid.rules import Rule, class_numbers, feature_count
-from dpadapt.hybrid.units import FeatureUnits
-from dpadapt.learning.constraints import Instance, Named, Positive, Table
+from dpadapt.learning.constraints import Instance, Named, ParameterTable, Positive
 from dpadapt.privacy import Session
 from dpadapt.privacy.local import Estimate, NotEnoughAgents
 
-from .agent_tests import AgentTest, BitTest, FreshAgents, PaperTest
-from .estimator_learner import EstimatorLearner
-from .gradient_learner import GradientLearner
-from .learners import Learner, LearningTask
-from .parity import ParityLearner
-from .rounds import Round, best_of, plan_rounds, subsample_test_reweigh
+from .learners import (
+    EstimatorLearner,
+    GradientLearner,
+    Learner,
+    LearningTask,
+    ParityLearner,
+    SGDLearner,
+)
+from .rounds import (
+    AgentTest,
+    BitTest,
+    DensityRun,
+    FreshAgents,
+    PaperSchedule,
+    PaperTest,
+    Round,
+    TightSchedule,
+    best_of,
+    plan_rounds,
+    subsample_test_reweigh,
+)
 from .sample_sizes import Calibration, sizes_of_algorithm_2, sizes_of_algorithm_4
-from .schedules import DensityRun, PaperSchedule, TightSchedule
-from .sgd_learner import SGDLearner
 
 _FAILURE = 0.05  # probability that a certificate is wrong
 _UNTESTED = Estimate(math.nan, 0.0, 1.0, 0)
@@ -129,7 +145,7 @@ class SubsampleTestReweigh(RuleClassifier):
     (True, 1.0)
     """
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "learner": [Named({"gradient": GradientLearner, "sgd": SGDLearner}), Instance(Learner)],
         "schedule": [Named({"tight": TightSchedule, "paper": PaperSchedule})],
         "test": [Named({"bits": BitTest, "paper": PaperTest})],

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpadapt.kernels.constants import Bounds, Constants
-from dpadapt.kernels.interactive_predictor import AskedMethod
-from dpadapt.learning.constraints import Count, OneOf, Table
+from dpadapt.kernels.interactive_predictor import AnswerMethod
+from dpadapt.learning.constraints import Count, OneOf, ParameterTable
 from dpadapt.privacy.mechanisms.asked_model import Interactive
 
-from .doors.machines import PINPConstants, Setting, SparseVectorConstants
+from .machines import MachineFacts, PINPConstants, SparseVectorConstants
 
 
 @dataclass(frozen=True)
-class PINP(AskedMethod):
+class PINP(AnswerMethod):
     """The paper's Algorithm 1, with corrected constants; one output.
 
     Parameters
@@ -33,7 +33,7 @@ class PINP(AskedMethod):
     calibration: str = "tight"
     questions: int = 10_000
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "calibration": [OneOf("tight", "paper")],
         "questions": [Count()],
     }
@@ -49,7 +49,7 @@ class PINP(AskedMethod):
 
 
 @dataclass(frozen=True)
-class SparseVector(AskedMethod):
+class SparseVector(AnswerMethod):
     """Decides and answers with separate noise; one output.
 
     Parameters
@@ -65,7 +65,7 @@ class SparseVector(AskedMethod):
 
     questions: int = 10_000
 
-    _constraints: ClassVar[Table] = {"questions": [Count()]}
+    _constraints: ClassVar[ParameterTable] = {"questions": [Count()]}
 
     def mechanism(
         self, facts: Constants, outputs: int, epsilon: float, delta: float
@@ -78,10 +78,10 @@ class SparseVector(AskedMethod):
 
 def _setting(
     facts: Constants, outputs: int, epsilon: float, delta: float, questions: int
-) -> Setting:
+) -> MachineFacts:
     if outputs != 1:
         raise ValueError(
             "method: 'pinp' and 'sparse-vector' have one output: two classes, or a number."
         )
     one = Bounds.each(facts)
-    return Setting(one.prediction, one.radius, one.norm, epsilon, delta, questions)
+    return MachineFacts(one.prediction, one.radius, one.norm, epsilon, delta, questions)

@@ -1,4 +1,6 @@
-r"""What the theorems of paper 002 promise, as numbers: errors of answers, excess losses, rows.
+"""Advanced composition as the paper prints it: what one of many pure releases may cost.
+
+What the theorems of paper 002 promise, as numbers: errors of answers, excess losses, rows.
 
 Every bound is computed from public facts alone (n, lambda, L, R, epsilon, delta), before or after a
 fit, and holds with probability 1 - beta over the noise (and the draw of the pool). Two columns:
@@ -43,14 +45,37 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from scipy.optimize import brentq
+
 from dpadapt import _validate as validate
 from dpadapt.kernels.constants import Bounds, KernelFacts
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
 
-from .advanced_composition import composed_epsilon
-from .doors.machines import PINPConstants, Setting
+from .machines import MachineFacts, PINPConstants
 from .rounds import Rounds
+
+
+def composed_epsilon(count: int, epsilon: float, delta: float) -> float:
+    """e_0 of which ``count`` fit into (epsilon, delta) by advanced composition.
+
+    Solves sqrt(2 T ln(1/delta)) e_0 + T e_0 (exp(e_0) - 1) = epsilon (Dwork, Rothblum, Vadhan 2010;
+    Theorem 11 of the paper), from below.
+
+    Examples
+    --------
+    >>> round(math.sqrt(2) / composed_epsilon(100, 0.1, 1e-6))  # noise in units of S
+    746
+    """
+    validate.count("count", count)
+    linear = math.sqrt(2 * count * -math.log(validate.delta(delta)))
+
+    def excess(e: float) -> float:
+        return linear * e + count * e * math.expm1(e) - epsilon
+
+    high = validate.epsilon(epsilon) / linear
+    return float(brentq(excess, 0.0, high, rtol=1e-12, xtol=1e-300)) * (1 - 1e-11)
+
 
 _MOST_POINTS = 1 << 40  # of a pool
 
@@ -78,7 +103,7 @@ def answer_error(facts: KernelFacts, questions: int, *, calibration: str = "tigh
         logs = math.sqrt(facts.lipschitz * math.log(questions / facts.beta))
         top = facts.ball * facts.radius**2 * logs * math.log(1 / facts.delta) ** 2
         return top / math.sqrt(facts.rows * facts.epsilon * facts.penalty)
-    setting = Setting(
+    setting = MachineFacts(
         facts.prediction,
         facts.radius,
         facts.ball,

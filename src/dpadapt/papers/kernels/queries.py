@@ -135,7 +135,7 @@ def norm_at_pool(session: Session, hidden: Hidden, pool: Pool, bounds: Bounds) -
     return session.derive(hidden, length, label="norm of the model", sensitivity=claim)
 
 
-def scores(
+def gap_scores(
     session: Session, hidden: Hidden, fitted: FloatArray, output: int, prediction: float
 ) -> Hidden:
     r"""-\|<w* - w_t, phi(z)>\| at the pool, lowest where w* and w_t differ most; for a choice.
@@ -160,7 +160,7 @@ def scores(
     >>> from dpadapt.privacy import Cleaning, Private, Rows
     >>> session = Private(np.eye(2)).open(epsilon=1.0, delta=1e-6)
     >>> hidden = session.hide(Rows(Cleaning(radius=1.0)))
-    >>> scores(session, hidden, np.zeros(2), 0, prediction=0.1).sensitivity
+    >>> gap_scores(session, hidden, np.zeros(2), 0, prediction=0.1).sensitivity
     0.2
     """
     return session.derive(
@@ -179,7 +179,7 @@ def difference_at(
     Parameters
     ----------
     session, hidden, fitted, output, prediction
-        As in :func:`scores`.
+        As in :func:`gap_scores`.
     point : int
 
     Examples
@@ -202,7 +202,7 @@ def away_from(session: Session, hidden: Hidden, w: FloatArray, prediction: float
     r"""w_t - w*, for a choice of a point z of the ball of radius R by \|<z, w_t - w*>\|.
 
     The score of any z moves by at most R Delta <= S, and the difference of two of them by 2S, as in
-    :func:`scores`; attained at the two ends of the ball along w - w'.
+    :func:`gap_scores`; attained at the two ends of the ball along w - w'.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from dpadapt.privacy import Mechanism
 from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import Exponential, ExponentialOnBall, Gaussian
 
-from .doors.machines import POTENTIAL
+from .machines import POTENTIAL
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,14 @@ from dpadapt._types import FloatArray
 from dpadapt.kernels.constants import Bounds, Constants, KernelFacts
 from dpadapt.kernels.pool import Pool, nearest_in_ball
 from dpadapt.kernels.release import Release
-from dpadapt.learning.constraints import Between, OneOf, Table
+from dpadapt.learning.constraints import Between, OneOf, ParameterTable
 from dpadapt.privacy import Hidden, Session
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import LaplaceEvent
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from . import queries
-from .advanced_composition import composed_epsilon
-from .error_bounds import excess_of_tddl
+from .error_bounds import composed_epsilon, excess_of_tddl
 
 CALIBRATIONS = ("gaussian", "laplace", "paper")
 
@@ -72,7 +71,7 @@ class TDDL(Release):
     calibration: str = "gaussian"
     norm_share: float = 0.0
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "calibration": [OneOf(*CALIBRATIONS)],
         "norm_share": [Between(0, 1, right=False)],
     }

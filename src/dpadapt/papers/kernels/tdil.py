@@ -142,7 +142,7 @@ def learn(
     for output in range(rounds.outputs):
         fitted = np.zeros(pool.size)
         for _ in range(rounds.count):
-            scores = queries.scores(session, predictions, fitted, output, S)
+            scores = queries.gap_scores(session, predictions, fitted, output, S)
             at = session.release(grants.points, scores)
             gap = queries.difference_at(session, predictions, fitted, output, at, S)
             noisy = float(session.release(grants.differences, gap))

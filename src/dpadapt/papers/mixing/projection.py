@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt.learning.constraints import Count, Flag, Null, Table
-from dpadapt.learning.softmax import Array, Codes, Rows, lengths, residuals
+from dpadapt._types import FloatArray
+from dpadapt.learning.constraints import Count, Flag, Null, ParameterTable
+from dpadapt.learning.softmax import Codes, RealArray, lengths, residuals
 from dpadapt.learning.strategy import Strategy
 from dpadapt.mixing.features import UnitRows
 from dpadapt.privacy import RowMap
@@ -56,18 +57,18 @@ class GradientSpan:
            [ 0.,  0.]]))
     """
 
-    rows: Array
-    residuals: Array
-    basis: Array
+    rows: FloatArray
+    residuals: FloatArray
+    basis: FloatArray
 
     @classmethod
     def of(
         cls,
-        X: Rows,
+        X: RealArray,
         codes: Codes,
-        W: Array,
+        W: FloatArray,
         rank: int | None = None,
-        inner: Array | None = None,
+        inner: FloatArray | None = None,
     ) -> GradientSpan:
         r"""Span at the weights W; of its ``rank`` largest directions, if there are more.
 
@@ -97,11 +98,11 @@ class GradientSpan:
         """k, the number of coordinates."""
         return self.basis.shape[1]
 
-    def coordinates(self, S: Array) -> Array:
+    def coordinates(self, S: FloatArray) -> FloatArray:
         """U^T S, of a matrix S of the weights' shape: the inner products with x r^T, combined."""
         return np.asarray(np.einsum("jc,jc->j", self.rows @ S, self.residuals) @ self.basis)
 
-    def back(self, u: Array) -> Array:
+    def back(self, u: FloatArray) -> FloatArray:
         """U u, a matrix of the weights' shape."""
         return np.asarray(self.rows.T @ ((self.basis @ u)[:, None] * self.residuals))
 
@@ -118,7 +119,7 @@ class GradientSpan:
         return length * unit * float(np.linalg.norm(sizes @ np.abs(self.basis)))
 
 
-def _inverse_root(K: Array, length: int, rank: int | None) -> Array:
+def _inverse_root(K: FloatArray, length: int, rank: int | None) -> FloatArray:
     """B = V Lambda^{-1/2} of the larger eigenvalues, divided by the largest stretch above 1."""
     values, vectors = np.linalg.eigh(K)
     directions = np.flatnonzero(values > _SMALL * values[-1])[::-1][:rank]
@@ -152,14 +153,14 @@ class WithProducts:
     """
 
     cleaning: RowMap
-    public: Array
+    public: FloatArray
 
     @property
     def radius(self) -> float:
         """Of the cleaning."""
         return self.cleaning.radius
 
-    def __call__(self, X: Any, y: Array | None) -> tuple[Rows, Array | None]:
+    def __call__(self, X: Any, y: FloatArray | None) -> tuple[RealArray, FloatArray | None]:
         """Clean one block, and multiply it."""
         rows, labels = self.cleaning(X, y)
         with np.errstate(all="ignore"):
@@ -186,10 +187,10 @@ class FeatureSpan:
     array([[1., 0., 0.]])
     """
 
-    basis: Array
+    basis: FloatArray
 
     @classmethod
-    def of(cls, X: Rows, rank: int | None = None) -> FeatureSpan:
+    def of(cls, X: RealArray, rank: int | None = None) -> FeatureSpan:
         """Span of the public rows; of its ``rank`` largest directions, if there are more."""
         _, sizes, axes = np.linalg.svd(X.astype(np.float64), full_matrices=False)
         directions = sizes > 1e-9 * sizes.max(initial=0.0)
@@ -199,11 +200,11 @@ class FeatureSpan:
 class _Projection(Strategy):
     """What is projected, and on what."""
 
-    def units(self, units: UnitRows, X: Array) -> UnitRows:
+    def units(self, units: UnitRows, X: FloatArray) -> UnitRows:
         """Public map of rows."""
         return units
 
-    def cleaning(self, units: UnitRows, public: Array) -> RowMap:
+    def cleaning(self, units: UnitRows, public: FloatArray) -> RowMap:
         """Public map of private rows."""
         return units
 
@@ -230,9 +231,9 @@ class GradientProjection(_Projection):
     rank: int | None = None
     clip_first: bool = False
 
-    _constraints: ClassVar[Table] = {"rank": [Count(), Null()], "clip_first": [Flag()]}
+    _constraints: ClassVar[ParameterTable] = {"rank": [Count(), Null()], "clip_first": [Flag()]}
 
-    def cleaning(self, units: UnitRows, public: Array) -> RowMap:
+    def cleaning(self, units: UnitRows, public: FloatArray) -> RowMap:
         """Public map of private rows: with their products beside them, where it is cheaper."""
         return units if self.clip_first or not len(public) else WithProducts(units, public)
 
@@ -254,8 +255,8 @@ class FeatureProjection(_Projection):
 
     rank: int | None = None
 
-    _constraints: ClassVar[Table] = {"rank": [Count(), Null()]}
+    _constraints: ClassVar[ParameterTable] = {"rank": [Count(), Null()]}
 
-    def units(self, units: UnitRows, X: Array) -> UnitRows:
+    def units(self, units: UnitRows, X: FloatArray) -> UnitRows:
         """Public map of rows, with the projection on those of X."""
         return units.project(FeatureSpan.of(units.rows(X), self.rank).basis) if len(X) else units

@@ -1,7 +1,9 @@
-r"""What the paper's algorithms ask of private rows, with proofs of how far one row can move it.
+"""What the paper's algorithms ask of private rows, with proofs of how far one row can move it.
 
 Sums of clipped gradients (:mod:`dpadapt.mixing.queries`) as an individual filter takes them, which
 must know what each row contributes; and in the coordinates of a public span.
+
+Noisy sums of clipped gradients under an individual filter, and in the span of public ones.
 """
 
 from __future__ import annotations
@@ -9,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from dpadapt.learning.softmax import Array, Rows, lengths, numerators
+from dpadapt._types import FloatArray
+from dpadapt.learning.softmax import RealArray, lengths, numerators
+from dpadapt.mixing.noisy_gradients import NAME, NoisyGradients
 from dpadapt.mixing.queries import PIECE, ClippedGradients, GradientSum, chunks, known_codes
-from dpadapt.privacy import RowMap
+from dpadapt.privacy import Grant, RowMap, RowMean, Session
 
-from .filtered import FilteredMean
+from .filtered import EachRow, FilteredMean
 from .projection import GradientSpan
 
 _TOGETHER = 8192  # rows whose clipped sum is projected at once
@@ -26,7 +31,7 @@ _TOGETHER = 8192  # rows whose clipped sum is projected at once
 class _Priced(GradientSum, FilteredMean):
     """Sums of gradients from which rows can be left out."""
 
-    def kept(self, X: Rows, y: Rows | None, keep: npt.NDArray[np.bool_]) -> Array:
+    def kept(self, X: RealArray, y: RealArray | None, keep: npt.NDArray[np.bool_]) -> FloatArray:
         """Sum of the contributions of some of the rows; the others stay in their places, as 0."""
         return self.block(X, np.where(keep, known_codes(y), -1))
 
@@ -43,7 +48,7 @@ class PricedGradients(ClippedGradients, _Priced):
     array([0.707107, 0.353553])
     """
 
-    def norms(self, X: Rows, y: Rows | None) -> Array:
+    def norms(self, X: RealArray, y: RealArray | None) -> FloatArray:
         """Bounds on the norms of the rows' contributions, each at most the magnitude."""
         bounds, codes = np.empty(len(X)), known_codes(y)
         underflow = 1e-16 if X.dtype == np.float32 else 1e-150
@@ -96,7 +101,7 @@ class ProjectedGradients(_Priced):
            [ 0.7071, -0.7071]])
     """
 
-    weights: Array
+    weights: FloatArray
     clip: float
     cleaning: RowMap
     span: GradientSpan
@@ -114,7 +119,7 @@ class ProjectedGradients(_Priced):
         """The number of coordinates."""
         return (self.span.rank,)
 
-    def block(self, X: Rows, y: Rows | None) -> Array:
+    def block(self, X: RealArray, y: RealArray | None) -> FloatArray:
         """Sum of the contributions, in float64."""
         total = np.zeros(self.span.rank)
         if self.clip_first:
@@ -129,7 +134,7 @@ class ProjectedGradients(_Priced):
                 total += scales[start : start + step] @ M[start : start + step]
         return total
 
-    def norms(self, X: Rows, y: Rows | None) -> Array:
+    def norms(self, X: RealArray, y: RealArray | None) -> FloatArray:
         """Bounds on the norms of the rows' contributions, each at most the magnitude."""
         if self.clip_first:
             return self._clipped.norms(X[:, : len(self.weights)], y)
@@ -137,7 +142,7 @@ class ProjectedGradients(_Priced):
         bounds = np.concatenate([np.zeros(0), *found]) * (1 + 2 * _slack(self.span.rank, X))
         return np.fmin(bounds + 1e-16, 1.0)
 
-    def _each(self, X: Rows, y: Rows | None) -> Iterator[tuple[Rows, Rows]]:
+    def _each(self, X: RealArray, y: RealArray | None) -> Iterator[tuple[RealArray, RealArray]]:
         """Coordinates of the rows' gradients and what they are multiplied by, chunk by chunk."""
         kind, span, columns = X.dtype, self.span, len(self.weights)
         public, residual, basis, weights = (
@@ -159,5 +164,52 @@ class ProjectedGradients(_Priced):
             yield M, scales
 
 
-def _slack(rank: int, X: Rows) -> float:
+def _slack(rank: int, X: RealArray) -> float:
     return float((rank + 32) * np.finfo(X.dtype).eps)
+
+
+class FilteredGradients(NoisyGradients):
+    """Sums over the rows that can still pay.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.mixing.noisy_gradients import gradient_mechanisms
+    >>> rows = Cleaning(radius=1.0, classes=2)
+    >>> with Private([[1.0], [-1.0]] * 500, [0, 1] * 500).open(epsilon=1.0, delta=1e-5) as session:
+    ...     asked = gradient_mechanisms(session, rows, (1, 2), 6, sample_size=9, filtered=2.0)
+    ...     gradients = FilteredGradients(session, rows, session.plan(**asked).steps)
+    ...     gradients(np.zeros((1, 2)), clip=0.5).shape
+    (1, 2)
+    """
+
+    kind: ClassVar[type[ClippedGradients]] = PricedGradients
+
+    def __init__(self, session: Session, cleaning: RowMap, grant: Grant) -> None:
+        super().__init__(session, cleaning, grant)
+        self._sums: Any = session.release(grant, session.hide(EachRow(cleaning.radius, NAME)))
+
+    def release(self, query: RowMean) -> FloatArray:
+        """Sum over the rows that can still pay for it."""
+        return np.asarray(self._sums.release(query))
+
+
+def within_span(
+    gradients: NoisyGradients, W: FloatArray, clip: float, span: GradientSpan, *, clip_first: bool
+) -> FloatArray:
+    """Sum at W, projected on the span of public gradients; noise in that span alone.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Cleaning, Private
+    >>> from dpadapt.mixing.noisy_gradients import gradient_mechanisms
+    >>> rows, W = Cleaning(radius=1.0, classes=2), np.zeros((1, 2))
+    >>> span = GradientSpan.of(np.ones((1, 1)), np.array([0]), W)
+    >>> with Private([[1.0], [-1.0]] * 500, [0, 1] * 500).open(epsilon=1.0, delta=1e-5) as session:
+    ...     asked = gradient_mechanisms(session, rows, (1, 2), 6, sample_size=9)
+    ...     gradients = NoisyGradients(session, rows, session.plan(**asked).steps)
+    ...     within_span(gradients, W, 0.5, span, clip_first=False).shape
+    (1, 2)
+    """
+    query = ProjectedGradients(W, clip, gradients.cleaning, span, clip_first, NAME)
+    return clip * span.back(gradients.release(query))

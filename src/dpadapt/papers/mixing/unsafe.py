@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
-from dpadapt.learning.softmax import Array
+from dpadapt._types import FloatArray
 from dpadapt.mixing.features import PublicSample
 
 from .projection import GradientSpan
@@ -17,7 +17,7 @@ from .queries import PricedGradients, ProjectedGradients
 
 def unsafe_individual_losses(
     model: Any, X: ArrayLike, y: ArrayLike, *, public: tuple[ArrayLike, ArrayLike] | None = None
-) -> Array:
+) -> FloatArray:
     r"""Per-instance mu of Proposition 14, for rows that their owner holds. UNSAFE to publish.
 
     :math:`\mu_i^2 = \sum_t (\|\tilde g_i(w_t)\| / (\tau_t \sigma))^2`: what row i contributed to
@@ -76,7 +76,7 @@ def unsafe_individual_losses(
     return np.asarray(np.sqrt(squares) / model.sigma_)
 
 
-def _unit(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+def _unit(model: Any, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Rows in unit features, and codes of their classes; -1 for a class that is not known."""
     labels = np.asarray(y)
     places = np.searchsorted(model.classes_, labels)

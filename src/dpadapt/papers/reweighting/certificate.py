@@ -65,10 +65,9 @@ from dpadapt.privacy.mechanisms.counted import LabelledRows
 
 from .labelled_discrepancy import row_length
 from .objective import SquaredLoss
-from .queries.labelled_moment import hidden_loss
+from .queries import hidden_loss
 from .released_discrepancy import LabelledDiscrepancy
 
-Array = npt.NDArray[np.float64]
 _COUNTED = LabelledRows()
 _COUNT_FAILS = 0.02  # of the chance of failure, for the count of rows with a label
 _ROUNDING = 1e-9  # how far coefficients may miss their ball

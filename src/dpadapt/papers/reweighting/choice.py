@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.mechanisms import (
     CandidateLosses,
@@ -31,8 +32,7 @@ from dpadapt.privacy.mechanisms import (
 )
 
 from .moment_regression import MomentRegression, ReleasedMoment
-from .profile import Array
-from .profiled_regression import ProfiledRegression
+from .profiled import ProfiledRegression
 
 _SCORE_SHARE = 0.1  # of the squared noise budget of a run, for its score
 
@@ -64,7 +64,7 @@ class Choice:
 
     candidate: Candidate
     index: int
-    coefficients: Array
+    coefficients: FloatArray
 
 
 def candidate_grid(
@@ -83,7 +83,9 @@ def candidate_grid(
     return [Candidate(alpha, kappa * model.residual**2) for alpha in alphas for kappa in kappas]
 
 
-def public_loss_bound(X: Array, y: Array, coefficients: Array, quantile: float = 0.99) -> float:
+def public_loss_bound(
+    X: FloatArray, y: FloatArray, coefficients: FloatArray, quantile: float = 0.99
+) -> float:
     """Where losses are clipped when candidates are compared: a quantile of public losses.
 
     The range sensitivity is proportional to it. A loss of the public model that few public rows
@@ -160,7 +162,7 @@ def choose_by_score(
     moment: ReleasedMoment,
     solver: MomentRegression,
     candidates: Sequence[Candidate],
-    score: Callable[[Candidate, Array], float],
+    score: Callable[[Candidate, FloatArray], float],
 ) -> Choice:
     """The candidate with the least score, where scores are functions of what is released: free.
 
@@ -190,7 +192,7 @@ def choose_by_score(
 
 def bound_score(
     moment: ReleasedMoment, solver: MomentRegression, n_rows: int, *, confidence: float = 0.95
-) -> Callable[[Candidate, Array], float]:
+) -> Callable[[Candidate, FloatArray], float]:
     r"""Score of :func:`choose_by_score`: the learning bound, anchored at the reference weights.
 
     Every term is that of :mod:`.certificate` at :math:`q = p_0`, estimated on the released moment
@@ -218,7 +220,7 @@ def bound_score(
     spread = 4 * math.sqrt(loss_bound) * solver.ball
     spread += loss_bound * math.sqrt(math.log(1 / (1 - confidence)) / 2)
 
-    def score(candidate: Candidate, w: Array) -> float:
+    def score(candidate: Candidate, w: FloatArray) -> float:
         shift = w * solver.public_model.row_unit - solver.center
         model, alpha = np.append(shift, -1.0), candidate.alpha
         private = max(0.0, float(model @ moment.matrix @ model))
@@ -237,7 +239,7 @@ def choose_by_random_stopping(
     loss_bound: float | None = None,
     mean_runs: float = 10.0,
     random_state: int | None = None,
-) -> tuple[int, Array]:
+) -> tuple[int, FloatArray]:
     """Spend a session on the best of a secret number of runs, each of a solver drawn at random.
 
     A run releases the gradients of its solver and one score: the mean loss of its answer over all
@@ -284,14 +286,14 @@ def choose_by_random_stopping(
     draw = SystemRandom() if random_state is None else Random(random_state)
     rows = first.prepared(cleaning)
 
-    def losses(w: Array, size: float = 1.0) -> CandidateLosses:
+    def losses(w: FloatArray, size: float = 1.0) -> CandidateLosses:
         label = "mean loss of a run"
         return CandidateLosses(_squares(w[None, :], size), 1, loss_bound, cleaning, label=label)
 
     weight = math.sqrt(first.steps * _SCORE_SHARE / (1 - _SCORE_SHARE))
     score = Gaussian.of(session.hide(losses(first.start)), weight=weight)
 
-    def run(grants: Any) -> tuple[float, tuple[int, Array]]:
+    def run(grants: Any) -> tuple[float, tuple[int, FloatArray]]:
         index = draw.randrange(len(solvers))
         solver = solvers[index].sized(session, grants, rows)
         w = solver.descend(session, grants, rows)
@@ -299,7 +301,9 @@ def choose_by_random_stopping(
         return float(loss[0]), (index, w)
 
     released: dict[str, Any] = {**first.mechanisms(session, rows), "score": score}
-    chosen: tuple[int, Array] = best_of_random_runs(session, released, run, mean_runs=mean_runs)
+    chosen: tuple[int, FloatArray] = best_of_random_runs(
+        session, released, run, mean_runs=mean_runs
+    )
     return chosen
 
 
@@ -322,16 +326,18 @@ def _some(candidates: Sequence[Candidate]) -> list[Candidate]:
     return list(candidates)
 
 
-def _solve(solver: MomentRegression, moment: ReleasedMoment, candidate: Candidate) -> Array:
+def _solve(solver: MomentRegression, moment: ReleasedMoment, candidate: Candidate) -> FloatArray:
     return solver.solve(
         moment, alpha=candidate.alpha, kappa=candidate.kappa, offset=candidate.offset
     )
 
 
-def _squares(answers: Array, size: float = 1.0) -> Callable[[Array, Array | None], Array]:
+def _squares(
+    answers: FloatArray, size: float = 1.0
+) -> Callable[[FloatArray, FloatArray | None], FloatArray]:
     """Squared losses of each of several coefficient vectors, one column for each."""
 
-    def losses(X: Array, y: Array | None) -> Array:
+    def losses(X: FloatArray, y: FloatArray | None) -> FloatArray:
         if y is None:
             return np.zeros((len(X), len(answers)))
         return np.asarray(((X @ answers.T - y[:, None]) / size) ** 2)

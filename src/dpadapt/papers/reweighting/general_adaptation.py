@@ -35,13 +35,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Mechanism, Rows, Session
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
-from ._adaptation import (
+from .convex_adaptation import (
     DISCREPANCY_SHARE,
     Adapted,
-    Array,
     PrivateGradients,
     PrivateSteps,
     active_public,
@@ -50,11 +50,11 @@ from ._adaptation import (
     objective_gradients,
     project,
     public_weights,
-    whole_sample,
+    whole_labelled_sample,
 )
 from .labelled_discrepancy import row_length
 from .objective import LogisticLoss, RowLoss, SmoothPenalty, loss_gradients, reference_weights
-from .queries.adaptation import StepClaims, candidate_sensitivity, hidden_candidate_discrepancy
+from .queries import StepClaims, candidate_sensitivity, hidden_candidate_discrepancy
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +106,8 @@ class GeneralAdaptation:
     ((1, 2), True, True)
     """
 
-    X: Array
-    y: Array
+    X: FloatArray
+    y: FloatArray
     n_classes: int
     alpha: float = 0.5
     strengths: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -116,7 +116,7 @@ class GeneralAdaptation:
     sharpness: float | None = None
     start: str = "zero"
     calibration: str = "tight"
-    candidates: Array | None = None
+    candidates: FloatArray | None = None
     seed: int = 0
     regression: RowLoss | None = None
 
@@ -151,14 +151,14 @@ class GeneralAdaptation:
         """How many coefficients are learned."""
         return self.X.shape[1] * (self.n_classes if self.n_classes > 2 else 1)
 
-    def fit(self, session: Session, cleaning: Cleaning) -> Array:
+    def fit(self, session: Session, cleaning: Cleaning) -> FloatArray:
         """Spend a whole session; return the coefficients, a column for each class."""
         grants = session.plan(**self.mechanisms(session, cleaning))
         return self.release(session, grants, cleaning).coefficients
 
     def mechanisms(self, session: Session, cleaning: Cleaning) -> dict[str, Mechanism]:
         """Course the discrepancy (if there are candidates), then the gradients."""
-        (n, times), B = whole_sample(session), self._bound(self._length(cleaning))
+        (n, times), B = whole_labelled_sample(session), self._bound(self._length(cleaning))
         planned: dict[str, Mechanism] = {}
         if self._offset:
             facts = "discrepancy over candidates", times * candidate_sensitivity(B, n)
@@ -251,7 +251,7 @@ class GeneralAdaptation:
 
     def _steps(self, session: Session, cleaning: Cleaning) -> PrivateSteps:
         """The private part of the loop."""
-        n, times = whole_sample(session)
+        n, times = whole_labelled_sample(session)
         claims = StepClaims.of(
             self.loss,
             self._length(cleaning),
@@ -282,17 +282,17 @@ class GeneralAdaptation:
         sharpness = self.sharpness or 10 * m * math.log(m + n)
         return SmoothPenalty(reference_weights(m, n, self.alpha), self.strengths, sharpness)
 
-    def _models(self) -> list[Array]:
+    def _models(self) -> list[FloatArray]:
         """The candidates as they are learned: in the ball, one column for two classes."""
         assert self.candidates is not None
         models = [np.asarray(one, dtype=np.float64) for one in self.candidates]
         columns = [one[:, 1] - one[:, 0] if self.n_classes == 2 else one for one in models]
         return [project(one, self.norm_bound) for one in columns]
 
-    def _mean_loss(self, X: Array, y: Array, w: Array) -> float:
+    def _mean_loss(self, X: FloatArray, y: FloatArray, w: FloatArray) -> float:
         return float(self.loss.value(X @ w, y).mean())
 
-    def _discrepancy(self, X: Array, y: Array) -> float:
+    def _discrepancy(self, X: FloatArray, y: FloatArray) -> float:
         models = self._models()
         pairs = [(self._mean_loss(X, y, w), self._mean_loss(self.X, self.y, w)) for w in models]
         return max(abs(private - public) for private, public in pairs)
@@ -319,7 +319,7 @@ class GeneralAdaptation:
         coefficients = np.column_stack([-w / 2, w / 2]) if self.n_classes == 2 else w
         return Adapted(coefficients, public_weights(u, len(self.X), self.alpha), discrepancy)
 
-    def _first(self, length: float) -> Array:
+    def _first(self, length: float) -> FloatArray:
         """Zero, or the minimiser of the public loss in the ball by accelerated descent."""
         shape = self.X.shape[1:] + ((self.n_classes,) if self.n_classes > 2 else ())
         w = ahead = np.zeros(shape)

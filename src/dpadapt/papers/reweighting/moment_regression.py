@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Grant, Hidden, Mechanism, Session
 from dpadapt.privacy.core.hidden import Part
 from dpadapt.privacy.mechanisms import SymmetricGaussian
@@ -33,9 +34,9 @@ from dpadapt.privacy.statistics import MeanOuter, Prepared
 from dpadapt.reweighting.residual_size import SizeLook
 
 from .labelled_discrepancy import ball_maximum, labelled_discrepancy, labelled_moment
-from .profile import Array, profile
-from .profiled_regression import ProfiledRegression
-from .queries.profiled_gradients import shrink_together
+from .objective import profile
+from .profiled import ProfiledRegression
+from .queries import shrink_together
 
 _ROUNDS = 100  # of reweighting, at most
 _SETTLED = 1e-9  # change of the coefficients at which it stops
@@ -58,7 +59,7 @@ class ReleasedMoment:
     (2, 2)
     """
 
-    matrix: Array
+    matrix: FloatArray
     row_noise: float
     label_noise: float
 
@@ -110,8 +111,8 @@ class MomentRegression:
     True
     """
 
-    X: Array
-    y: Array
+    X: FloatArray
+    y: FloatArray
     residuals: bool = True
     shift_bound: float | None = None
     row_bound: float | None = None
@@ -134,7 +135,7 @@ class MomentRegression:
         return ProfiledRegression(self.X, self.y, row_bound=self.row_bound, ridge=self.ridge)
 
     @cached_property
-    def center(self) -> Array:
+    def center(self) -> FloatArray:
         """Coefficients that are taken off the labels: the public model, or 0."""
         start = self.public_model.start
         return start if self.residuals else np.zeros_like(start)
@@ -159,7 +160,7 @@ class MomentRegression:
         if not cleaning.unit_labels or cleaning.label_range is None:
             raise ValueError("cleaning must have a label_range and unit_labels.")
 
-        def weighted(X: Array, y: Array | None) -> tuple[Array, Array | None]:
+        def weighted(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
             if y is None:
                 return X * 0.0, None
             rows, labels = shrink_together(X, y, self.public_model.row_unit)
@@ -241,7 +242,7 @@ class MomentRegression:
         alpha: float,
         kappa: float | None = None,
         offset: float = 0.0,
-    ) -> Array:
+    ) -> FloatArray:
         r"""Coefficients (in the units of X) that minimise the objective on the moment.
 
         The noise makes the private curvature indefinite, and shifts along its lowest directions

@@ -1,4 +1,28 @@
-r"""The two objectives of the paper, over coefficients w and one weight 1/u for every row.
+r"""The objectives of the paper, and what is left of them when weights are minimised.
+
+The objective of reweighting with the weights minimised in closed form, and its gradient.
+
+The objective is, for :math:`u_i \ge 1/a_i` with :math:`a_i = \alpha/m` on public and
+:math:`(1-\alpha)/n` on private rows, :math:`z_i` the squared loss (on public rows with an offset
+d added),
+
+.. math:: F(w, u) = \sum_i \frac{z_i(w)}{u_i} + \kappa \Big(\sum_i a_i^2 u_i - 1\Big).
+
+For given w it is least at :math:`u_i = \max(1, \sqrt{z_i/\kappa}) / a_i`, which leaves
+
+.. math:: F(w) = \sum_i a_i \varphi(z_i) - \kappa, \quad
+   \varphi(z) = \begin{cases} z + \kappa & z \le \kappa \\ 2\sqrt{\kappa z} & z > \kappa
+   \end{cases}, \quad \varphi'(z) = \min(1, \sqrt{\kappa/z}).
+
+F is convex with a continuous gradient; the weights are :math:`q_i = a_i \varphi'(z_i)`. On private
+rows, where z is the squared loss alone, :math:`\varphi` is a Huber loss with its knee at
+:math:`\sqrt\kappa`: the weight of a private row never leaves the mechanism, costs nothing, and
+bounds the gradient that its row can cause.
+
+The private part of the gradient, and how far a row can move it:
+:class:`~dpadapt.papers.reweighting.queries.ClippedGradient`.
+
+The two objectives of the paper, over coefficients w and one weight 1/u for every row.
 
 Row i has the loss :math:`z_i = \ell_i(w) + \hat d\, 1_{public}` and the reference weight
 :math:`p_i`: :math:`\alpha / m` for each of the m public rows, :math:`(1 - \alpha) / n` for each of
@@ -32,26 +56,99 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.learning.softmax import log_sum_exp, softmax
 
-from .profile import profile as profiled_losses
 
-Array = npt.NDArray[np.float64]
+def profile(losses: npt.ArrayLike, kappa: float) -> tuple[FloatArray, FloatArray]:
+    r""":math:`\varphi` and :math:`\varphi'` of losses; the latter is each row's relative weight.
+
+    Examples
+    --------
+    >>> profile([0.5, 1.0, 4.0], kappa=1.0)
+    (array([1.5, 2. , 4. ]), array([1. , 1. , 0.5]))
+    """
+    z = np.asarray(losses, dtype=np.float64)
+    outside = np.maximum(z, kappa)
+    slope = np.sqrt(kappa / outside) if kappa > 0 else (z <= 0).astype(np.float64)
+    return np.where(z <= kappa, z + kappa, 2 * np.sqrt(kappa * outside)), slope
+
+
+class ProfiledObjective(NamedTuple):
+    """Value, gradient and minimising weights of the profiled objective at one w.
+
+    Examples
+    --------
+    >>> ProfiledObjective(0.0, np.zeros(1), np.ones(1), np.ones(1)).value
+    0.0
+    """
+
+    value: float
+    gradient: FloatArray
+    public_weights: FloatArray
+    private_weights: FloatArray
+
+
+def profiled_objective(
+    w: npt.ArrayLike,
+    public: tuple[FloatArray, FloatArray],
+    private: tuple[FloatArray, FloatArray],
+    *,
+    alpha: float,
+    kappa: float,
+    private_kappa: float | None = None,
+    offset: float = 0.0,
+) -> ProfiledObjective:
+    r"""The objective minimised over the weights, without noise, for data that may be looked at.
+
+    Parameters
+    ----------
+    w : array-like of shape (d,)
+    public, private : (X, y)
+    alpha : float
+        Share of the public sample, from 0 to 1.
+    kappa : float
+        :math:`\kappa`, the price of weights that are not uniform.
+    private_kappa : float, optional
+        Another price on private rows; their knee is its root.
+    offset : float, default=0
+        d, added to public losses.
+
+    Examples
+    --------
+    >>> X, y = np.ones((2, 1)), np.array([0.0, 3.0])
+    >>> found = profiled_objective([0.0], (X, y), (X, y), alpha=0.5, kappa=1.0)
+    >>> found.value, found.gradient, found.private_weights
+    (2.5, array([-1.]), array([0.25      , 0.08333333]))
+    """
+    w = np.asarray(w, dtype=np.float64)
+    value, gradient, weights = 0.0, np.zeros_like(w), []
+    prices = (kappa, kappa if private_kappa is None else private_kappa)
+    for (X, y), share, price, added in zip(
+        (public, private), (alpha, 1 - alpha), prices, (offset, 0.0), strict=True
+    ):
+        residuals = X @ w - y
+        phi, slope = profile(residuals**2 + added, price)
+        q = share / max(1, len(y)) * slope
+        value += share * (float(np.mean(phi)) - price) if share else 0.0
+        gradient = gradient + 2 * X.T @ (q * residuals)
+        weights.append(q)
+    return ProfiledObjective(value, gradient, *weights)
 
 
 class RowLoss(Protocol):
     """What the objectives and their bounds need to know of a loss of linear scores X w."""
 
-    def value(self, scores: Array, y: Array) -> Array:
+    def value(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Loss of each row."""
 
-    def residual(self, scores: Array, y: Array) -> Array:
+    def residual(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Derivative of each row's loss by its scores."""
 
     def lipschitz(self, length: float, norm_bound: float) -> float:
@@ -78,11 +175,11 @@ class SquaredLoss:
     (array([0.25]), 4.0, 4.0)
     """
 
-    def value(self, scores: Array, y: Array) -> Array:
+    def value(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Squared error of each row."""
         return (scores - y) ** 2
 
-    def residual(self, scores: Array, y: Array) -> Array:
+    def residual(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """2 (s - y)."""
         return 2 * (scores - y)
 
@@ -122,12 +219,12 @@ class HuberLoss:
     def __post_init__(self) -> None:
         validate.positive("knee", self.knee)
 
-    def value(self, scores: Array, y: Array) -> Array:
+    def value(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Loss of each row."""
         size = np.abs(scores - y)
         return np.where(size <= self.knee, size**2, self.knee * (2 * size - self.knee))
 
-    def residual(self, scores: Array, y: Array) -> Array:
+    def residual(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """2 (s - y), cut at 2k."""
         return 2 * np.clip(scores - y, -self.knee, self.knee)
 
@@ -176,7 +273,7 @@ class LogisticLoss:
     def __post_init__(self) -> None:
         validate.count("n_classes", self.n_classes, least=2)
 
-    def value(self, scores: Array, y: Array) -> Array:
+    def value(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Minus the log-probability of each row's class."""
         if self.n_classes == 2:
             losses = np.logaddexp(0.0, np.where(y == 1, -scores, scores))
@@ -185,7 +282,7 @@ class LogisticLoss:
             losses = log_sum_exp(scores - own)
         return np.where(y >= 0, losses, 0.0)
 
-    def residual(self, scores: Array, y: Array) -> Array:
+    def residual(self, scores: FloatArray, y: FloatArray) -> FloatArray:
         """Probabilities minus the indicator of the class."""
         if self.n_classes == 2:
             return np.where(y >= 0, 0.5 * (1 + np.tanh(scores / 2)) - (y == 1), 0.0)
@@ -206,7 +303,9 @@ class LogisticLoss:
         return float(np.logaddexp(0.0, math.log(self.n_classes - 1) + reach))
 
 
-def loss_gradients(loss: RowLoss, X: Array, y: Array, w: Array, u: Array) -> tuple[Array, Array]:
+def loss_gradients(
+    loss: RowLoss, X: FloatArray, y: FloatArray, w: FloatArray, u: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Gradient by w of the losses over u, and the losses over u^2 (less which is the one by u).
 
     Examples
@@ -219,7 +318,7 @@ def loss_gradients(loss: RowLoss, X: Array, y: Array, w: Array, u: Array) -> tup
     return X.T @ weighted, loss.value(scores, y) / u**2
 
 
-def reference_weights(m: int, n: int, alpha: float) -> Array:
+def reference_weights(m: int, n: int, alpha: float) -> FloatArray:
     r"""The paper's :math:`p^0`, of the rows that have any weight: public ones first.
 
     Examples
@@ -265,19 +364,19 @@ class ConvexPenalty:
     1.5
     """
 
-    reference: Array
+    reference: FloatArray
     kappa: tuple[float, float, float]
 
-    def value(self, z: Array, u: Array) -> float:
+    def value(self, z: FloatArray, u: FloatArray) -> float:
         """F, with z the losses (offset included)."""
         k1, k2, k3 = self.kappa
         distance = float(self.reference**2 @ u) - 1
         return float(z @ (1 / u)) + k1 * distance + k2 * _norm(1 / u) + k3 / float(u.min())
 
-    def gradient(self, u: Array) -> Array:
+    def gradient(self, u: FloatArray) -> FloatArray:
         """Gradient by u of the penalties: all of it but -z / u^2, and free of private rows."""
         k1, k2, k3 = self.kappa
-        out: Array = k1 * self.reference**2 - k2 * u**-3.0 / _norm(1 / u)
+        out: FloatArray = k1 * self.reference**2 - k2 * u**-3.0 / _norm(1 / u)
         smallest = int(np.argmin(u))  # of several, one: a subgradient
         out[smallest] -= k3 / u[smallest] ** 2
         return out
@@ -302,11 +401,11 @@ class SmoothPenalty:
     1.25
     """
 
-    reference: Array
+    reference: FloatArray
     strengths: tuple[float, float, float]
     sharpness: float
 
-    def value(self, z: Array, u: Array) -> float:
+    def value(self, z: FloatArray, u: FloatArray) -> float:
         """J, with z the losses (offset included)."""
         l1, l2, l3 = self.strengths
         largest = float(np.logaddexp.reduce(self.sharpness / u)) / self.sharpness
@@ -314,11 +413,11 @@ class SmoothPenalty:
             float(z @ (1 / u)) + l1 * (1 - float((1 / u).sum())) + l2 * _norm(1 / u) + l3 * largest
         )
 
-    def gradient(self, u: Array) -> Array:
+    def gradient(self, u: FloatArray) -> FloatArray:
         """Gradient by u of the penalties: all of it but -z / u^2, and free of private rows."""
         l1, l2, l3 = self.strengths
         share = softmax(self.sharpness / u)
-        out: Array = (l1 - l3 * share) / u**2 - l2 * u**-3.0 / _norm(1 / u)
+        out: FloatArray = (l1 - l3 * share) / u**2 - l2 * u**-3.0 / _norm(1 / u)
         return out
 
     def smoothness(self, bound: float, offset: bool = True) -> float:
@@ -344,7 +443,7 @@ class SmoothPenalty:
         return c**3 * (2 * largest + 4 * l2 + 2 * l3) + 2 * l3 * self.sharpness * c**4
 
 
-def profile(z: Array, reference: Array, kappa: float) -> tuple[float, Array]:
+def profile_weights(z: FloatArray, reference: FloatArray, kappa: float) -> tuple[float, FloatArray]:
     r"""Minimise F over u where only :math:`\kappa_1` is positive: value, and weights 1/u.
 
     :math:`u_i = \max(1, \sqrt{z_i / \kappa_1}) / p_i`, and so
@@ -354,12 +453,12 @@ def profile(z: Array, reference: Array, kappa: float) -> tuple[float, Array]:
 
     Examples
     --------
-    >>> profile(np.array([1.0, 4.0]), np.array([0.5, 0.5]), kappa=1.0)
+    >>> profile_weights(np.array([1.0, 4.0]), np.array([0.5, 0.5]), kappa=1.0)
     (2.0, array([0.5 , 0.25]))
     """
-    cost, slope = profiled_losses(z, kappa)
+    cost, slope = profile(z, kappa)
     return float(reference @ cost) - kappa, reference * slope
 
 
-def _norm(values: Array) -> float:
+def _norm(values: FloatArray) -> float:
     return float(np.linalg.norm(values))

@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpadapt.learning.constraints import Between, Count, Grid, Instance, Null, OneOf, Table
+from dpadapt.learning.constraints import Between, Count, Grid, Instance, Null, OneOf, ParameterTable
 from dpadapt.learning.public_fits import fit_ridge
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Session
 from dpadapt.reweighting.problem import LinearModel, RegressionProblem
 
-from ._adaptation import check_three
 from ._problems import PaperRegression, PaperSample
 from .choice import (
     Candidate,
@@ -24,12 +23,12 @@ from .choice import (
     choose_by_score,
     choose_on_holdout,
 )
-from .convex_adaptation import ConvexAdaptation
+from .convex_adaptation import ConvexAdaptation, check_three
 from .general_adaptation import GeneralAdaptation
 from .labelled_discrepancy import row_length
 from .moment_regression import MomentRegression
 from .objective import HuberLoss, RowLoss, SquaredLoss
-from .profiled_regression import ProfiledRegression
+from .profiled import ProfiledRegression
 from .theorems import ConvexSetting, theorem_2_steps
 
 _MOST_STEPS, _MOST_GENERAL_STEPS = 10_000, 1000  # if the theorem has more
@@ -71,7 +70,7 @@ class ConvexGradient(Strategy):
         "the gradient descent of Bassily, Cortes, Mao and Mohri (2023), which weighs rows as it "
         "goes"
     )
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "alpha": [Between(0, 1)],
         "kappa": [Grid()],
         "steps": [Count(), OneOf("theorem")],
@@ -171,7 +170,7 @@ class GeneralRegression(Strategy):
 
     told: ClassVar[str] = ConvexGradient.told
     certifiable: ClassVar[bool] = False
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "loss": [OneOf("huber", "squared"), Instance(HuberLoss, SquaredLoss)],
         "alpha": [Between(0, 1)],
         "strengths": [Grid()],
@@ -232,7 +231,7 @@ class _Selecting(Strategy):
     kappa: float | Sequence[float] | None = None
     selection: str | None = None
 
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "alpha": [Grid(most=1.0), Null()],
         "kappa": [Grid(zero=False), Null()],
     }
@@ -297,7 +296,7 @@ class Profiled(_Selecting):
     steps: int = 40
 
     told: ClassVar[str] = "noisy gradient descent with the weights of rows in closed form"
-    _constraints: ClassVar[Table] = {
+    _constraints: ClassVar[ParameterTable] = {
         "selection": [OneOf("random-stopping"), Null()],
         "steps": [Count()],
     }
@@ -361,7 +360,9 @@ class Statistics(_Selecting):
     """
 
     told: ClassVar[str] = "least squares on one noisy matrix of moments"
-    _constraints: ClassVar[Table] = {"selection": [OneOf("holdout", "certificate"), Null()]}
+    _constraints: ClassVar[ParameterTable] = {
+        "selection": [OneOf("holdout", "certificate"), Null()]
+    }
 
     def regress(self, problem: RegressionProblem, session: Session) -> LinearModel:
         """Coefficients for the private population."""

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Grant, Hidden, Session
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 
 from .labelled_discrepancy import labelled_moment, row_length
-from .queries.labelled_moment import LabelledMoment, hidden_discrepancy
-
-Array = npt.NDArray[np.float64]
+from .queries import LabelledMoment, hidden_labelled_discrepancy
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +43,8 @@ class LabelledDiscrepancy:
     True
     """
 
-    X: Array
-    y: Array
+    X: FloatArray
+    y: FloatArray
     norm_bound: float
     cleaning: Cleaning
 
@@ -74,7 +72,9 @@ class LabelledDiscrepancy:
         if moment.shape != (width, width):
             raise ValueError(f"X must have the {moment.shape[0] - 1} columns of the private rows.")
         public = labelled_moment(self.X, self.y)
-        return hidden_discrepancy(session, moment, public, self.norm_bound, self.loss_bound)
+        return hidden_labelled_discrepancy(
+            session, moment, public, self.norm_bound, self.loss_bound
+        )
 
     def mechanism(
         self,

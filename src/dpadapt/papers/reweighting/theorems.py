@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dpadapt import _validate as validate
+from dpadapt._types import FloatArray
 
-from ._adaptation import project
+from .convex_adaptation import project
 from .general_adaptation import GeneralAdaptation
 from .objective import SquaredLoss
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ def gradient_mapping(
     norm_bound: float,
     least: npt.ArrayLike,
     smoothness: float,
-) -> tuple[Array, Array]:
+) -> tuple[FloatArray, FloatArray]:
     r"""The paper's measure of stationarity in W x U: :math:`\beta (v - \Pi(v - \nabla / \beta))`.
 
     v = (w, u); :math:`\Pi` shrinks w to the ball and raises u to its least values, one part without

@@ -25,7 +25,7 @@ from dpadapt._lazy import named
 from dpadapt._types import FloatArray
 
 from ... import _validate
-from .pld import PrivacyLoss, RandomisedResponse, WorstLoss
+from .pld import PrivacyLoss, RandomisedResponseLoss, WorstLoss
 from .renyi import renyi_pure, renyi_sum, square
 from .reviewed import EVENTS
 
@@ -229,7 +229,7 @@ class _PureNoise(NoisyEvent):
     @property
     def loss(self) -> tuple[PrivacyLoss, int]:
         """That of any pure release; not tight."""
-        return RandomisedResponse(self.ratio), self.count
+        return RandomisedResponseLoss(self.ratio), self.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +289,7 @@ class PureEvent(Event):
     @property
     def loss(self) -> tuple[PrivacyLoss, int]:
         """The worst that is epsilon-DP."""
-        return RandomisedResponse(self.epsilon), self.count
+        return RandomisedResponseLoss(self.epsilon), self.count
 
     def law(self) -> tuple[Event, int]:
         """One release."""

@@ -59,12 +59,12 @@ class PrivacyLoss(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class RandomisedResponse(PrivacyLoss):
+class RandomisedResponseLoss(PrivacyLoss):
     """Binary randomised response, which dominates every epsilon-DP mechanism.
 
     Examples
     --------
-    >>> RandomisedResponse(0.5) == RandomisedResponse(0.5)
+    >>> RandomisedResponseLoss(0.5) == RandomisedResponseLoss(0.5)
     True
     """
 
@@ -76,7 +76,7 @@ class RandomisedResponse(PrivacyLoss):
         return count * min(self.epsilon, 1.0) * self.epsilon
 
     @classmethod
-    def grid(cls, laws: Counter[RandomisedResponse], step: float, spread: float) -> float:
+    def grid(cls, laws: Counter[RandomisedResponseLoss], step: float, spread: float) -> float:
         """A twentieth of the smallest epsilon, within reason."""
         return max(min(step, *(e.epsilon / 20 for e in laws)), FINEST * spread, _SMALLEST)
 

@@ -11,7 +11,7 @@ DOORS = frozenset(
     {
         "privacy.mechanisms.gaussian.Gaussian",
         "privacy.mechanisms.gaussian.GaussianInside",
-        "privacy.mechanisms.gaussian.GaussianProcess",
+        "privacy.mechanisms.gaussian.GaussianPool",
         "privacy.mechanisms.gaussian.SymmetricGaussian",
         "privacy.mechanisms.path.GaussianPath",
         "privacy.mechanisms.purse.GaussianPurse",
@@ -19,8 +19,8 @@ DOORS = frozenset(
         "papers.hybrid.doors.descent.DrawnDescent",
         "papers.hybrid.doors.draws.LearnOnDraws",
         "papers.hybrid.doors.parity.Parity",
-        "papers.kernels.doors.machines.PINPConstants",
-        "papers.kernels.doors.machines.SparseVectorConstants",
+        "papers.kernels.machines.PINPConstants",
+        "papers.kernels.machines.SparseVectorConstants",
         "papers.selection.exponential.Exponential",
         "papers.selection.exponential.ExponentialOnBall",
         "papers.selection.laplace.Laplace",
@@ -36,11 +36,9 @@ READERS = frozenset(
     {
         "papers/hybrid/doors/descent.py",
         "papers/hybrid/doors/draws.py",
-        "papers/hybrid/doors/loans.py",
         "papers/hybrid/doors/parity.py",
-        "papers/hybrid/doors/weighted.py",
         "papers/hybrid/doors/weights.py",
-        "papers/kernels/doors/machines.py",
+        "papers/kernels/machines.py",
         "papers/mixing/filtered.py",
         "papers/selection/exponential.py",
         "papers/selection/laplace.py",
@@ -52,7 +50,7 @@ FOR_PEOPLE = frozenset(
     {
         "papers.selection.exponential.Exponential",
         "privacy.mechanisms.gaussian.Gaussian",
-        "privacy.mechanisms.gaussian.GaussianProcess",
+        "privacy.mechanisms.gaussian.GaussianPool",
         "privacy.mechanisms.gaussian.SymmetricGaussian",
         "papers.selection.laplace.Laplace",
         "papers.selection.laplace.LaplaceMin",
@@ -65,5 +63,5 @@ EVENTS = {
     "one-draw-gaussian": "papers.hybrid.doors.one_draw.OneDrawGaussianEvent",
     "poisson-gaussian": "papers.mixing.poisson.PoissonGaussianEvent",
     "random-stopping": "papers.selection.random_stopping.RandomStoppingEvent",
-    "updates": "papers.kernels.doors.updates.UpdatesEvent",
+    "updates": "papers.kernels.machines.UpdatesEvent",
 }

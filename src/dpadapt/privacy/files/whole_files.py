@@ -17,7 +17,7 @@ _PAUSE = 0.02
 
 
 @contextlib.contextmanager
-def turn(folder: Path) -> Iterator[None]:
+def writer_lock(folder: Path) -> Iterator[None]:
     """Writers of new files in one folder take turns, and may remove what a killed one left."""
     if os.name != "posix":  # a file that is open is neither renamed nor removed there
         yield
@@ -98,7 +98,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def draft_of(real: Path, mode: int) -> Iterator[Path]:
-    """An empty file beside a place, gone at the end unless it was renamed; needs :func:`turn`.
+    """An empty file beside a place, gone at the end unless it was renamed.
+
+    It needs :func:`writer_lock`.
 
     Its name is always the same: what a killed process left is removed by the next one. So no file
     that matters may have such a name.

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Row, column, select, table
 
 from . import tables as tables
 from .layout import OLD, charges, datasets, old_name, schema
-from .records import Balance, chain, decode, genesis
+from .records import Balance, chain, decode_events, genesis
 from .store import Store
 
 _DATASET = ("name", "epsilon", "delta", "created", "head")
@@ -44,7 +44,7 @@ def _convert(connection: Connection, store: Store) -> None:
         tables.new(connection, name, epsilon, delta, created)
         balance = Balance(name, epsilon, delta, 0, (), genesis(name, epsilon, delta, created))
         for each in sorted(charged, key=lambda charge: charge.created):
-            events = decode(each.events)
+            events = decode_events(each.events)
             balance = tables.append(
                 connection, balance, each.created, each.label, each.events, events
             )
@@ -61,7 +61,7 @@ def _old_charges(connection: Connection, store: Store, row: Row[Any]) -> list[Ro
             reason = f"charge {number} was changed after it was written"
             raise tables.broken(store, row.name, reason)
         try:
-            decode(each.events)
+            decode_events(each.events)
         except ValueError as error:
             reason = f"charge {number} cannot be understood: {error}"
             raise tables.broken(store, row.name, reason) from None

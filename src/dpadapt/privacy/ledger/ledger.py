@@ -31,7 +31,7 @@ from ..core.errors import LedgerError
 from . import tables as tables
 from .adopting import adopt
 from .opening import open_store
-from .records import Balance, Charge, Dataset, decode, encode
+from .records import Balance, Charge, Dataset, decode_events, encode_events
 
 _LONGEST = {"name": 200, "label": 500}
 # characters that show nothing, besides those of category Cf: joiners, fillers, variation selectors
@@ -163,8 +163,8 @@ class Ledger:
 
         Who was overtaken a few times composes under the lock, where nobody can.
         """
-        text = encode(events)
-        stored = decode(text)  # what is composed is what the ledger will hold
+        text = encode_events(events)
+        stored = decode_events(text)  # what is composed is what the ledger will hold
         for _ in range(_TRIES):
             balance = self._balance(name)
             if not self._admits(balance, stored):
@@ -194,7 +194,7 @@ class Ledger:
                     "already. Nothing was released."
                 )
             self.wrote = True
-            tables.append(connection, balance, _now(), label, encode(events), events)
+            tables.append(connection, balance, _now(), label, encode_events(events), events)
 
     def _balance(self, name: str) -> Balance:
         with self._store.transaction() as connection:

@@ -216,7 +216,7 @@ class Dataset:
         }
 
 
-def encode(events: Sequence[Event]) -> str:
+def encode_events(events: Sequence[Event]) -> str:
     """JSON of ``events``; whatever could not be read back is refused here."""
     for event in events:
         if not isinstance(event, Event):
@@ -225,14 +225,14 @@ def encode(events: Sequence[Event]) -> str:
             raise ValueError(f"events cannot be stored: unknown kind of event {event.kind!r}.")
     try:
         text = json.dumps([event.to_dict() for event in events], allow_nan=False, default=_plain)
-        decode(text)
+        decode_events(text)
     except (TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"events cannot be stored: {error}") from None
     return text
 
 
-def decode(text: str) -> tuple[Event, ...]:
-    """Events of :func:`encode`; ValueError where it is not that."""
+def decode_events(text: str) -> tuple[Event, ...]:
+    """Events of :func:`encode_events`; ValueError where it is not that."""
     try:
         return tuple(event_from_dict(item) for item in json.loads(text))
     except (TypeError, AttributeError, RecursionError) as error:

@@ -18,7 +18,7 @@ from sqlalchemy.pool import NullPool
 
 from ..core.errors import LedgerError
 from ..files.file_home import FileHome, NotAtHome, home_of, journals, read_on_disk
-from ..files.whole_files import draft_of, sync, turn, whole_file
+from ..files.whole_files import draft_of, sync, whole_file, writer_lock
 from .layout import VERSION, schema
 from .store import CREATE, Store
 
@@ -97,7 +97,7 @@ class SqliteStore(Store):
         """Build a new ledger beside its place and move it there: it is never seen half made."""
         real = Path(os.path.realpath(self._path))
         try:
-            with turn(real.parent):
+            with writer_lock(real.parent):
                 if not real.exists():
                     self._build(real)
         except OSError as error:
@@ -153,7 +153,7 @@ class SqliteStore(Store):
         real = Path(os.path.realpath(self._path))
         try:
             with (
-                turn(real.parent),
+                writer_lock(real.parent),
                 draft_of(real, 0o600) as draft,
                 self._guarded(write=True) as connection,
             ):

@@ -12,7 +12,7 @@ from ..accounting.events import Event
 from ..core.errors import LedgerError
 from .layout import charges as _charges
 from .layout import datasets as _datasets
-from .records import Balance, Charge, Dataset, chain, decode, digest_of, genesis
+from .records import Balance, Charge, Dataset, chain, decode_events, digest_of, genesis
 from .store import Store
 from .sums import Sums, alike, decode_sums, encode_sums, summed
 
@@ -86,7 +86,7 @@ def read_dataset(connection: Connection, store: Store, name: str) -> Dataset:
     row, read = _row(connection, store, name), []
     for record in _records(connection, store, row):
         try:
-            events = decode(record.events)
+            events = decode_events(record.events)
         except ValueError as error:
             raise broken(
                 store, name, f"charge {record.number} cannot be understood: {error}"

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 from ... import _validate
 from ..core.noise import NoiseSource
@@ -23,9 +23,8 @@ from .randomisers import BinaryResponse, GaussianResponse
 from .replies import Randomiser, Replies
 
 _BLOCK = 32_768  # rows whose answers are computed at a time
-Ids = NDArray[np.int64]
 Classes = tuple[Any, ...] | None
-Held = tuple[Ids, FloatArray, FloatArray | None]
+Held = tuple[IntArray, FloatArray, FloatArray | None]
 
 
 class Question(Protocol):
@@ -89,7 +88,7 @@ class Holders(ABC):
 
     @abstractmethod
     def answer(
-        self, question: Question, asked: Ids, randomiser: Randomiser, source: NoiseSource
+        self, question: Question, asked: IntArray, randomiser: Randomiser, source: NoiseSource
     ) -> Replies:
         """Put the i-th part of a question to the i-th agent of ``asked``."""
 
@@ -98,11 +97,11 @@ class _RowHolders(Holders):
     """Rows in this process, which plays every device."""
 
     @abstractmethod
-    def _held(self, asked: Ids, classes: Classes) -> Iterator[Held]:
+    def _held(self, asked: IntArray, classes: Classes) -> Iterator[Held]:
         """Blocks of the asked agents' rows: their places in ``asked``, X, labels as numbers."""
 
     def answer(
-        self, question: Question, asked: Ids, randomiser: Randomiser, source: NoiseSource
+        self, question: Question, asked: IntArray, randomiser: Randomiser, source: NoiseSource
     ) -> Replies:
         bits = isinstance(randomiser, (BinaryResponse, GaussianResponse))
         shape = (len(asked),) if bits else (len(asked), question.width)
@@ -146,7 +145,7 @@ class MemoryHolders(_RowHolders):
         if y is not None and len(y) != self.n_agents:
             raise ValueError(f"y must hold one label for each of the {self.n_agents} agents.")
 
-    def _held(self, asked: Ids, classes: Classes) -> Iterator[Held]:
+    def _held(self, asked: IntArray, classes: Classes) -> Iterator[Held]:
         labels = None if classes is None else self._labels(classes)
         for start in range(0, len(asked), _BLOCK):
             ids = asked[start : start + _BLOCK]
@@ -183,7 +182,7 @@ class ParquetHolders(_RowHolders):
         self._rows = rows
         self.n_agents, self.n_columns, self.labelled = rows.n_rows, rows.n_columns, rows.labelled
 
-    def _held(self, asked: Ids, classes: Classes) -> Iterator[Held]:
+    def _held(self, asked: IntArray, classes: Classes) -> Iterator[Held]:
         order = np.argsort(asked)
         ids, start = asked[order], 0
         source = self._rows if classes is None else self._rows.coded(classes)
@@ -233,12 +232,12 @@ class ProcessHolders(Holders):
             question.request(0, 0, randomiser.epsilon)  # says so if it cannot be sent
 
     def answer(
-        self, question: Question, asked: Ids, randomiser: Randomiser, source: NoiseSource
+        self, question: Question, asked: IntArray, randomiser: Randomiser, source: NoiseSource
     ) -> Replies:
-        from .pipes import converse
+        from .pipes import ask_programs
 
         epsilon, width = randomiser.epsilon, question.width
-        said = converse(
+        said = ask_programs(
             [self._commands[agent] for agent in asked],
             (question.request(place, int(agent), epsilon) for place, agent in enumerate(asked)),
             timeout=self._timeout,

@@ -24,7 +24,7 @@ _CHUNK = 1 << 16  # bytes
 
 
 @dataclass(frozen=True)
-class Heard:
+class ProgramOutput:
     """What one program said.
 
     Attributes
@@ -37,7 +37,7 @@ class Heard:
 
     Examples
     --------
-    >>> Heard(b"", "silent").problem
+    >>> ProgramOutput(b"", "silent").problem
     'silent'
     """
 
@@ -67,14 +67,14 @@ class _Talk:
         return self.process.stdout
 
 
-def converse(
+def ask_programs(
     commands: Sequence[Sequence[str]],
     lines: Iterable[bytes],
     *,
     timeout: float,
     at_once: int,
     most_bytes: int,
-) -> list[Heard]:
+) -> list[ProgramOutput]:
     r"""Give each program its line, and hear what it says.
 
     Parameters
@@ -91,12 +91,12 @@ def converse(
 
     Examples
     --------
-    >>> converse([["cat"], ["true"]], [b"hello\n"] * 2, timeout=5, at_once=2, most_bytes=100)
+    >>> ask_programs([["cat"], ["true"]], [b"hello\n"] * 2, timeout=5, at_once=2, most_bytes=100)
     [Heard(line=b'hello\n', problem=None), Heard(line=b'', problem='died')]
     """
     if os.name != "posix":
         raise OSError("agents in processes need a POSIX system (Linux, macOS).")
-    heard: list[Heard | None] = [None] * len(commands)
+    heard: list[ProgramOutput | None] = [None] * len(commands)
     waiting = iter(zip(range(len(commands)), commands, lines, strict=True))
     running: set[_Talk] = set()
     with selectors.DefaultSelector() as selector:
@@ -104,7 +104,7 @@ def converse(
             while True:
                 for talk, place in _start(waiting, at_once - len(running), timeout):
                     if talk is None:
-                        heard[place] = Heard(b"", "unstarted")
+                        heard[place] = ProgramOutput(b"", "unstarted")
                         continue
                     running.add(talk)
                     selector.register(talk.stdin, selectors.EVENT_WRITE, talk)
@@ -190,15 +190,15 @@ def _listen(talk: _Talk, most_bytes: int) -> bool:
     return not chunk or len(talk.said) > most_bytes
 
 
-def _verdict(talk: _Talk, late: bool, most_bytes: int) -> Heard:
+def _verdict(talk: _Talk, late: bool, most_bytes: int) -> ProgramOutput:
     said = bytes(talk.said)
     if len(said) > most_bytes:
-        return Heard(b"", "long")
+        return ProgramOutput(b"", "long")
     if not said.strip() or (late and b"\n" not in said):
-        return Heard(b"", "silent" if late else "died")
+        return ProgramOutput(b"", "silent" if late else "died")
     if b"\n" in said.strip():
-        return Heard(b"", "twice")
-    return Heard(said)
+        return ProgramOutput(b"", "twice")
+    return ProgramOutput(said)
 
 
 def _forget(selector: selectors.BaseSelector, talk: _Talk) -> None:

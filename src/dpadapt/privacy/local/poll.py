@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+
+from dpadapt._types import IntArray
 
 from ... import _validate
 from ..accounting.events import Event, ParallelEvent
@@ -22,7 +23,6 @@ from .replies import Randomiser, Replies
 if TYPE_CHECKING:
     from .agents import Agents
 
-Ids = NDArray[np.int64]
 
 _CAVEATS = (
     "Each agent answered one question at most, once, and is never asked again.",
@@ -124,7 +124,7 @@ class Poll:
         self._count += wanted
         return self._agents._holders.answer(question, chosen, randomiser, self._source)
 
-    def _claim(self, count: int, ids: Sequence[int] | None) -> Ids:
+    def _claim(self, count: int, ids: Sequence[int] | None) -> IntArray:
         """Choose fresh agents and mark them as asked, in a step that no other thread enters."""
         asked = self._agents._asked
         with self._agents._lock:

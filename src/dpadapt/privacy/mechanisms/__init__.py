@@ -6,7 +6,7 @@ name.
 
 from ..._lazy import lazily
 from .counted import count_labels
-from .gaussian import Gaussian, GaussianInside, GaussianProcess, SymmetricGaussian
+from .gaussian import Gaussian, GaussianInside, GaussianPool, SymmetricGaussian
 from .path import GaussianPath
 from .purse import GaussianPurse
 from .randomised_response import RandomisedResponse
@@ -30,7 +30,7 @@ __all__ = [
     "Gaussian",
     "GaussianInside",
     "GaussianPath",
-    "GaussianProcess",
+    "GaussianPool",
     "GaussianPurse",
     "Laplace",
     "LaplaceMin",

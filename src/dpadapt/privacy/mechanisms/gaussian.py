@@ -75,14 +75,14 @@ class SymmetricGaussian(Gaussian):
 
 
 @dataclass(frozen=True)
-class GaussianProcess(Gaussian):
+class GaussianPool(Gaussian):
     """Values of a function at a pool of points, with noise of the kernel's covariance.
 
     The sensitivity is one in the kernel's norm. Takes ``covariance=``, the kernel matrix.
 
     Examples
     --------
-    >>> GaussianProcess("answers", sensitivity=0.1, dimension=50).adds
+    >>> GaussianPool("answers", sensitivity=0.1, dimension=50).adds
     True
     """
 

@@ -25,7 +25,7 @@ from .answers import Answers
 from .asked_model import AskedModel, Interactive
 from .secret_state import Remembered
 
-NUGGET = 1e-6  # of R^2: variance that every distinct question has to itself
+QUESTION_NUGGET = 1e-6  # of R^2: variance that every distinct question has to itself
 _BITS = 12  # an answer is rounded to its noise over 2^12: its last digits must not betray it
 _TOGETHER = 256  # questions that are drawn, and rows of the factor that are solved for, at a time
 Normals = Callable[[tuple[int, int]], FloatArray]
@@ -110,7 +110,7 @@ class LazyPath:
 
     def __init__(self, gram: Gram, outputs: int, normals: Normals) -> None:
         self._gram, self._normals = gram, normals
-        self._nugget = NUGGET * gram.squared_bound
+        self._nugget = QUESTION_NUGGET * gram.squared_bound
         self._questions: list[tuple[Any, FloatArray]] = []  # tables, with their factors
         self._factor: list[FloatArray] = []  # 256 rows of it each, as wide as they need to be
         self._drawn = np.zeros((0, outputs))

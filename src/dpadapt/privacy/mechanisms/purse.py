@@ -21,7 +21,7 @@ from .gaussian import check_square, gaussian, svec, symmetric_gaussian
 
 # Shares are added up exactly, however small they are. Ten times the float64 number 0.1 is a hair
 # more than 1: so much is allowed, and noise is larger by more, so that all cost what was charged.
-HAIR = 1e-9
+PURSE_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class GaussianPurse(Mechanism):
     @property
     def allowance(self) -> Fraction:
         """The whole of it, and what rounding can make of shares that add up to it."""
-        return Fraction(1.0 + HAIR / 2)
+        return Fraction(1.0 + PURSE_ROUNDING / 2)
 
     def check(self, relation: Relation, source: NoiseSource) -> None:
         """Refuse discrete noise."""
@@ -124,7 +124,7 @@ class GaussianPurse(Mechanism):
         **_: Any,
     ) -> FloatArray:
         """Value and noise."""
-        noise = hidden.sensitivity * scale * (1 + HAIR) / math.sqrt(share)
+        noise = hidden.sensitivity * scale * (1 + PURSE_ROUNDING) / math.sqrt(share)
         return (symmetric_gaussian if symmetric else gaussian)(source, hidden._value, noise)
 
     def coordinates(self, value: FloatArray, *, symmetric: bool = False, **_: Any) -> FloatArray:

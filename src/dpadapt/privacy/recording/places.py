@@ -25,17 +25,17 @@ from ..core.statistic import RowMean, RowSum
 from ..local.randomisers import BallResponse, BinaryResponse, GaussianResponse
 from ..mechanisms.answers import Answers
 from ..mechanisms.asked_model import Interactive
-from ..mechanisms.path import NUGGET, GaussianPath, _PathAnswers
+from ..mechanisms.path import QUESTION_NUGGET, GaussianPath, _PathAnswers
 from ..mechanisms.purse import GaussianPurse
 from .tape import Recorded, Recording
 
-_MACHINES = "dpadapt.papers.kernels.doors.machines"
+_MACHINES = "dpadapt.papers.kernels.machines"
 _DRAWN = "dpadapt.papers.hybrid.doors"  # rows that are drawn from weights
 
 
 def places(now: Recording, stream: np.random.Generator) -> Iterator[tuple[Any, str, Any]]:
     """Every place that is wrapped: owner, name, and what stands there while a recording runs."""
-    descent = import_module(f"{_DRAWN}._descent")  # by name: the core imports no paper
+    descent = import_module(f"{_DRAWN}._compiled")  # by name: the core imports no paper
     machines = import_module(_MACHINES)
 
     yield SecureNoise, "_generator", lambda self: stream
@@ -245,7 +245,7 @@ def _path(now: Recording, original: Any) -> Any:
         gram, mechanism = self._model.gram, cast(GaussianPath, self._model.mechanism)
         table, factors = np.concatenate(asked), gram.factors(np.concatenate(asked))
         K = gram.between(table, table, factors, factors)
-        root = np.linalg.cholesky(K + NUGGET * gram.squared_bound * np.eye(len(K)))
+        root = np.linalg.cholesky(K + QUESTION_NUGGET * gram.squared_bound * np.eye(len(K)))
         whitened = np.linalg.solve(root, np.concatenate(told))
         facts = (mechanism.label, "path", "l2", mechanism.sensitivity, self._scale)
         return now.release(Recorded(*facts, whitened, released))

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from .cells import Cells, cells_of, each
-from .tables import Block
+from .tables import ColumnBlock
 
 _TEXT = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
 _TEXT |= {"fixed_size_binary"}
 
 
-class ArrowBlock(Block):
+class ArrowBlock(ColumnBlock):
     """A record batch whose columns are read when they are needed.
 
     Parameters

@@ -5,7 +5,7 @@ one odd cell turns numbers into texts, one gap turns whole numbers into floats, 
 would change what everybody's cells mean. Here every cell is read by itself, under the public kind
 of its column (:mod:`.schema`), and is the same value whatever the container made of it.
 
-*As a number* (:func:`number`): the nearest float64. 1, 1.0, True, "1", " 1.0 ", b"1", "true",
+*As a number* (:func:`cell_number`): the nearest float64. 1, 1.0, True, "1", " 1.0 ", b"1", "true",
 ``Decimal(1)``, ``Fraction(1)``, ``np.int8(1)`` and 1+0j are 1.0; zero has no sign; whole numbers
 above 2**53 are rounded; what is beyond the range of a float is infinite, which cleaning takes for
 missing. None, NaN, a text that is no number, a date, a duration, a list and any other object are
@@ -54,14 +54,14 @@ _NO_DATE = np.datetime64("NaT", "us")
 _UNITS = ("ns", "us", "ms", "s", "m", "h", "D", "W", "M", "Y")
 
 
-def number(cell: Any) -> float:
+def cell_number(cell: Any) -> float:
     """Return the number that a cell is; NaN for one that is none.
 
     Examples
     --------
-    >>> [number(cell) for cell in (1, True, " 1.0", b"1", "TRUE", 1 + 0j, -0.0)]
+    >>> [cell_number(cell) for cell in (1, True, " 1.0", b"1", "TRUE", 1 + 0j, -0.0)]
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0]
-    >>> [number(cell) for cell in (None, "x", 1j, [1], 10**400)]
+    >>> [cell_number(cell) for cell in (None, "x", 1j, [1], 10**400)]
     [nan, nan, nan, nan, inf]
     """
     if type(cell) is float:
@@ -100,7 +100,7 @@ def text(cell: Any) -> str | None:
                     return None
                 return _date_text(stripped) or plain
         else:
-            value = number(cell)
+            value = cell_number(cell)
             if value != value:
                 return _date_text(cell)
         return str(int(value)) if abs(value) < 1e16 and value == int(value) else repr(value)
@@ -171,7 +171,9 @@ def cells_of(column: Any) -> Cells:
 
 def numbers_of(cells: Cells) -> FloatArray:
     """Cells of a column as numbers."""
-    return cells if isinstance(cells, np.ndarray) else np.fromiter(map(number, cells), np.float64)
+    return (
+        cells if isinstance(cells, np.ndarray) else np.fromiter(map(cell_number, cells), np.float64)
+    )
 
 
 def codes(cells: Cells, classes: Sequence[Any]) -> FloatArray:
@@ -186,7 +188,7 @@ def codes(cells: Cells, classes: Sequence[Any]) -> FloatArray:
     """
     known = places_of(classes)
     if isinstance(cells, np.ndarray):  # a number's key is as good as the number
-        values = np.fromiter(map(number, classes), np.float64)
+        values = np.fromiter(map(cell_number, classes), np.float64)
         order = np.argsort(values)  # NaN, the texts among the classes, comes last
         found = order[np.searchsorted(values[order], cells).clip(max=len(values) - 1)]
         return np.where(values[found] == cells, found, np.nan)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .cells import Cells, cells_of, key, number, numbers_of, text
+from .cells import Cells, cell_number, cells_of, key, numbers_of, text
 from .times import TIMES
 
 KINDS = ("number", "flag", "date", "text", "category", "duration", "period", "object")
@@ -116,7 +116,7 @@ class Column:
             return cells
         if isinstance(cells, np.ndarray):
             if self.kind in ("number", "flag"):
-                return np.where(blank, number(self.filler), cells)
+                return np.where(blank, cell_number(self.filler), cells)
             cells = cells.tolist()
         return [self.filler if b else cell for cell, b in zip(cells, blank, strict=True)]
 
@@ -160,7 +160,7 @@ class Column:
             return _extension(np.where(fits, values, np.nan), self.dtype), None
         if not strict:
             return values, fits
-        return np.where(fits, values, number(self.filler)).astype(self.dtype), fits
+        return np.where(fits, values, cell_number(self.filler)).astype(self.dtype), fits
 
     def _others(self, cells: Cells, strict: bool) -> tuple[Any, Fits]:
         listed: list[Any] = cells.tolist() if isinstance(cells, np.ndarray) else cells
@@ -198,7 +198,9 @@ def _kind(dtype: Any, present: list[Any]) -> str:
         return "period"
     if all(isinstance(cell, _FLAGS) for cell in present) and present:
         return "flag"
-    if all(not isinstance(cell, _TEXTS) and number(cell) == number(cell) for cell in present):
+    if all(
+        not isinstance(cell, _TEXTS) and cell_number(cell) == cell_number(cell) for cell in present
+    ):
         return "number" if present else "text"
     plain = all(isinstance(cell, _TEXTS) or text(cell) is not None for cell in present)
     return "text" if plain else "object"
@@ -267,5 +269,5 @@ def _as_it_is(cell: Any, seen: Iterator[int], depth: int) -> Any:
         return np.add(cell, 0.0, dtype=np.float64, casting="unsafe")
     if isinstance(cell, (list, tuple, np.ndarray)):
         return [_as_it_is(each, seen, depth + 1) for each in cell]
-    found = number(cell)
+    found = cell_number(cell)
     return found if found == found else text(cell) if isinstance(cell, _TEXTS) else cell

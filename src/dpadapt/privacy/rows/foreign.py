@@ -50,14 +50,13 @@ from uuid import UUID
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
+
+from dpadapt._types import BoolArray
 
 from ..core.quiet import muted
 from .row_wise import closed, content, names_of_unknown, parts_of, row_wise
-from .total import by_rows, taken
+from .total import Results, by_rows, taken
 
-Chosen = NDArray[np.bool_]
-Results = tuple[Any, ...]  # arrays with one row for each row of a call; or None
 Finish = Callable[[Any, int], Results]
 
 _ONE_AT_A_TIME = RLock()  # the generators are of the whole process
@@ -404,7 +403,7 @@ def _same_chance() -> None:
 
 def apply(
     function: Callable[..., Any], tables: tuple[Any, ...], n_rows: int, finish: Finish
-) -> tuple[Results | None, Chosen]:
+) -> tuple[Results | None, BoolArray]:
     """What a map makes of rows, and which rows it fails on; None if it fails on all.
 
     One that is known to be row-wise is given all rows together, any other one row a call.

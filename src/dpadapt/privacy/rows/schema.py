@@ -11,7 +11,7 @@ import numpy as np
 from .arrow import ArrowBlock
 from .cells import Cells, key
 from .columns import KINDS, Column, Fits, _spelling
-from .tables import Block, Table, column_of, numbers, objects
+from .tables import ColumnBlock, Table, column_of, numbers, objects
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class Schema:
         return f"Schema({', '.join(kinds)})"
 
 
-class ReadBlock(Block):
+class ReadBlock(ColumnBlock):
     """A block of private rows under a schema."""
 
     def __init__(self, table: Table, schema: Schema, places: Sequence[int] | None = None) -> None:
@@ -175,10 +175,10 @@ def as_read(table: Table) -> Any:
         return table.look()[0]
     if is_sparse(table):
         return table.copy()
-    return ruled(table).look()[0]
+    return with_schema(table).look()[0]
 
 
-def ruled(table: Table) -> ReadBlock:
+def with_schema(table: Table) -> ReadBlock:
     """Block with its schema; one that has none holds numbers."""
     if isinstance(table, ReadBlock):
         return table

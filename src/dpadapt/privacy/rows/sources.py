@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 from ..core.errors import PrivacyError
 from ..core.quiet import quiet
@@ -30,7 +29,6 @@ from .tables import Table, numbers, objects
 BLOCK_ROWS = 16_384  # at most; small enough for the processor's cache at 20 columns
 BLOCK_CELLS = 1 << 20  # at most, so that wide tables stay within memory
 Block = tuple[Table, FloatArray | None]
-Places = NDArray[np.int64]
 
 
 class RowSource(ABC):
@@ -68,11 +66,11 @@ class RowSource(ABC):
         """Return the same rows with the cells as they were given, to be read under a schema."""
         return self
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         """Rows at these places, in this order, as (table, labels or None)."""
         raise _no_places()
 
-    def sampled(self, places: Places) -> RowSource:
+    def sampled(self, places: IntArray) -> RowSource:
         """Source of the rows at these places, in this order; copies of them."""
         raise _no_places()
 
@@ -143,12 +141,12 @@ class MemoryRows(RowSource):
     def labels(self) -> FloatArray:
         return np.full(self.n_rows, np.nan) if self._y is None else numbers(self._y)
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         # take is five times as fast as an index, on rows far apart in memory
         rows = self._X.take(places, axis=0) if self.columns is None else self._X.iloc[places]
         return rows, None if self._y is None else numbers(self._y.take(places))
 
-    def sampled(self, places: Places) -> RowSource:
+    def sampled(self, places: IntArray) -> RowSource:
         new = copy.copy(self)
         for name in ("_X", "_raw"):
             table = getattr(self, name)
@@ -177,7 +175,7 @@ class SparseRows(RowSource):
 
     coded, sampled, labels = MemoryRows.coded, MemoryRows.sampled, MemoryRows.labels
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         return self._X[places], None if self._y is None else numbers(self._y[places])
 
     def blocks(self) -> Iterator[Block]:
@@ -235,7 +233,7 @@ class ParquetRows(RowSource):
         return new
 
 
-def _at(labels: Any, places: Places) -> Any:
+def _at(labels: Any, places: IntArray) -> Any:
     if labels is None or isinstance(labels, np.ndarray):
         return None if labels is None else labels[places]
     if hasattr(labels, "iloc"):

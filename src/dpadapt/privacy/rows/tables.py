@@ -16,7 +16,7 @@ from .cells import Cells, cells_of, numbers_of
 Table = Any  # one block of rows: an array, a DataFrame, a sparse matrix or a Block
 
 
-class Block(ABC):
+class ColumnBlock(ABC):
     """Rows whose columns are read when they are needed."""
 
     shape: tuple[int, int]
@@ -25,7 +25,7 @@ class Block(ABC):
         return self.shape[0]
 
     @abstractmethod
-    def __getitem__(self, rows: slice) -> Block: ...
+    def __getitem__(self, rows: slice) -> ColumnBlock: ...
 
     @abstractmethod
     def column(self, position: int) -> Cells:
@@ -40,7 +40,7 @@ def numbers(values: Any) -> FloatArray:
     >>> numbers(np.array([True, "2.5", None, 10**400, [3], b"4"], dtype=object))
     array([1. , 2.5, nan, inf, nan, 4. ])
     """
-    if isinstance(values, Block) or (hasattr(values, "iloc") and values.ndim == 2):
+    if isinstance(values, ColumnBlock) or (hasattr(values, "iloc") and values.ndim == 2):
         out = np.empty(values.shape, order="F")
         fill(out, values)
         return out
@@ -66,7 +66,7 @@ def fill(out: FloatArray, table: Table) -> None:
         with np.errstate(all="ignore"):
             out[...] = table
             out += 0.0  # zero has no sign
-    elif isinstance(table, Block) or hasattr(table, "iloc"):
+    elif isinstance(table, ColumnBlock) or hasattr(table, "iloc"):
         for position in range(table.shape[1]):
             out[:, position] = numbers_of(column_of(table, position))
     elif hasattr(table, "toarray"):
@@ -77,7 +77,7 @@ def fill(out: FloatArray, table: Table) -> None:
 
 def column_of(table: Table, position: int) -> Cells:
     """Cells of one column of a block."""
-    if isinstance(table, Block):
+    if isinstance(table, ColumnBlock):
         return table.column(position)
     if hasattr(table, "iloc"):
         return cells_of(table.iloc[:, position])

@@ -18,17 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpadapt._types import BoolArray
+
 from ..core.errors import LET_THROUGH
 
-Chosen = NDArray[np.bool_]
-Places = NDArray[np.intp]
+_Places = NDArray[np.intp]
 Results = tuple[Any, ...]  # arrays with one row for each row of a call; or None
-Call = Callable[[Places | None], Results]
+Call = Callable[[_Places | None], Results]
 
 _PIECES = (2048, 256, 32, 1)  # rows in which a function is tried that failed on more
 
 
-def taken(table: Any, places: Places | None) -> Any:
+def taken(table: Any, places: _Places | None) -> Any:
     """Rows of a table at these places, in the same layout of memory; None for all as they are.
 
     Examples
@@ -50,7 +51,7 @@ def taken(table: Any, places: Places | None) -> Any:
     return [table[i] for i in places] if isinstance(table, (list, tuple)) else table[places]
 
 
-def by_rows(call: Call, n_rows: int) -> tuple[Results | None, Chosen]:
+def by_rows(call: Call, n_rows: int) -> tuple[Results | None, BoolArray]:
     """What a function makes of rows, and which rows it fails on; None if it fails on all.
 
     Parameters
@@ -78,7 +79,7 @@ def by_rows(call: Call, n_rows: int) -> tuple[Results | None, Chosen]:
     return results, failed
 
 
-def _in_pieces(call: Call, places: Places, sizes: set[int]) -> tuple[Results | None, Chosen]:
+def _in_pieces(call: Call, places: _Places, sizes: set[int]) -> tuple[Results | None, BoolArray]:
     """Of places at which a call has failed; and of sizes that the function is known to take."""
     failed = np.ones(len(places), dtype=bool)
     if len(places) <= 1:
@@ -103,7 +104,7 @@ def _in_pieces(call: Call, places: Places, sizes: set[int]) -> tuple[Results | N
     return results, failed
 
 
-def _again(call: Call, places: Places, results: Results, failed: Chosen) -> Results:
+def _again(call: Call, places: _Places, results: Results, failed: BoolArray) -> Results:
     """Replace what was computed in a smaller piece because a row in the larger one fails."""
     if failed.all() or not failed.any():
         return results
@@ -127,7 +128,7 @@ def _write(results: Results, cut: slice, part: Results) -> None:
             room[cut] = each
 
 
-def _filled(places: Places, failed: Chosen) -> Places:
+def _filled(places: _Places, failed: BoolArray) -> _Places:
     """As many places, a row that does not fail at each one that does."""
     return np.where(failed, places[np.argmin(failed)], places)
 

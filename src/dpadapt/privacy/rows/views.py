@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 from .arrow import ArrowBlock
 from .foreign import Alone, apply, note
 from .row_wise import row_wise
-from .schema import ReadBlock, Schema, is_sparse, ruled
-from .sources import Block, ParquetRows, Places, RowSource, unique
+from .schema import ReadBlock, Schema, is_sparse, with_schema
+from .sources import Block, ParquetRows, RowSource, unique
 from .tables import Table, numbers
 
 _SLOW_ROWS = 256  # in a block, where a map is called for each row
@@ -51,7 +51,7 @@ class SelectedRows(RowSource):
     def labels(self) -> FloatArray:
         return self._source.labels()
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         table, y = self._source.take(places)
         return self._chosen(table), y
 
@@ -61,7 +61,7 @@ class SelectedRows(RowSource):
         chosen = isinstance(table, (ArrowBlock, ReadBlock))
         return table.chosen(positions) if chosen else table.iloc[:, positions]
 
-    def sampled(self, places: Places) -> RowSource:
+    def sampled(self, places: IntArray) -> RowSource:
         return _on(self, self._source.sampled(places), len(places))
 
     def coded(self, classes: Any) -> SelectedRows:
@@ -98,11 +98,11 @@ class ReadRows(RowSource):
     def labels(self) -> FloatArray:
         return self._source.labels()
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         table, y = self._source.take(places)
         return ReadBlock(table, self._schema), y
 
-    def sampled(self, places: Places) -> RowSource:
+    def sampled(self, places: IntArray) -> RowSource:
         return _on(self, self._source.sampled(places), len(places))
 
     def coded(self, classes: Any) -> ReadRows:
@@ -155,11 +155,11 @@ class MappedRows(RowSource):
     def labels(self) -> FloatArray:
         return self._source.labels()
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         table, y = self._source.take(places)
         return self._mapped(table), y
 
-    def sampled(self, places: Places) -> RowSource:
+    def sampled(self, places: IntArray) -> RowSource:
         new = _on(self, self._source.sampled(places), len(places))
         new._kept = []
         return new
@@ -169,7 +169,7 @@ class MappedRows(RowSource):
         if is_sparse(table):
             out[...] = self._seen(table, len(out))
             return out
-        block, everybody = ruled(table), np.ones(len(out), dtype=bool)
+        block, everybody = with_schema(table), np.ones(len(out), dtype=bool)
         _, fits = block.look(strict=True)
         fits = everybody if fits is None else fits
         for rows, strict in ((fits, True), (~fits, False)):

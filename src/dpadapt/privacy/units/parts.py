@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 from ... import _validate
 from ..accounting.calibration import gaussian_mu
@@ -36,7 +36,7 @@ from ..core.pricing import Budget
 from ..core.private import Private
 from ..rows.arrow import ArrowBlock
 from ..rows.schema import ReadBlock
-from ..rows.sources import Block, Places, RowSource
+from ..rows.sources import Block, RowSource
 from ..rows.tables import Table
 from ..rows.total import taken
 from .people import People
@@ -169,7 +169,7 @@ class PartRows(RowSource):
         self.labelled = source.labelled
         whose = np.arange(source.n_rows) if source.people is None else source.people.of
         mine = self._mine(whose)
-        self._places: Places = np.flatnonzero(mine)
+        self._places: IntArray = np.flatnonzero(mine)
         self.n_rows = len(self._places)
         if source.people is not None:
             chosen = self._mine(np.arange(source.people.size))
@@ -191,10 +191,10 @@ class PartRows(RowSource):
     def labels(self) -> FloatArray:
         return self._source.labels()[self._places]
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         return self._source.take(self._places[places])
 
-    def sampled(self, places: Places) -> RowSource:
+    def sampled(self, places: IntArray) -> RowSource:
         return self._source.sampled(self._places[places])
 
     def coded(self, classes: Any) -> PartRows:
@@ -204,7 +204,7 @@ class PartRows(RowSource):
         return PartRows(self._source.raw(), self._share, held=self._wanted)
 
 
-def _rows_at(table: Table, places: Places) -> Table:
+def _rows_at(table: Table, places: IntArray) -> Table:
     if isinstance(table, ReadBlock):
         return ReadBlock(_rows_at(table.table, places), table.schema, table._places)
     return table.at(places) if isinstance(table, ArrowBlock) else taken(table, places)

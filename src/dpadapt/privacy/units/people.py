@@ -46,16 +46,16 @@ from typing import Any
 
 import numpy as np
 
-from dpadapt._types import FloatArray
+from dpadapt._types import FloatArray, IntArray
 
 from ... import _validate
 from ..accounting.events import Event, Relation
 from ..core.errors import LET_THROUGH, PrivacyError
 from ..core.quiet import withheld
 from ..rows.arrow import ArrowBlock, arrow_cells
-from ..rows.cells import cells_of, key, number
+from ..rows.cells import cell_number, cells_of, key
 from ..rows.parquet import parquet_files
-from ..rows.sources import Block, MemoryRows, ParquetRows, Places, RowSource
+from ..rows.sources import Block, MemoryRows, ParquetRows, RowSource
 from .groups import of_people
 
 _KEY = secrets.token_bytes(32)  # of the order of people
@@ -88,7 +88,7 @@ class People:
     (2, [0, 1, 1, 2])
     """
 
-    of: Places
+    of: IntArray
     each: int
     known: Any = None
 
@@ -105,7 +105,7 @@ class People:
         return int(self.of.max(initial=-1)) + 1
 
     @cached_property
-    def places(self) -> Places:
+    def places(self) -> IntArray:
         """The row in each place, person by person."""
         counts = np.bincount(self.of, minlength=self.size)
         known = np.ones(len(self.of), dtype=bool) if self.known is None else self.known
@@ -158,10 +158,10 @@ class PeopleRows(RowSource):
     def with_labels(self) -> PeopleRows:
         return PeopleRows(self._source, self.people.knowing(np.isfinite(self._source.labels())))
 
-    def take(self, places: Places) -> Block:
+    def take(self, places: IntArray) -> Block:
         raise _no_draws()
 
-    def sampled(self, places: Places) -> RowSource:
+    def sampled(self, places: IntArray) -> RowSource:
         raise _no_draws()
 
     def sizes(self) -> dict[str, float]:
@@ -296,7 +296,7 @@ def _name(cell: Any) -> str:
         if isinstance(cell, uuid.UUID):
             return str(cell)
         exact = isinstance(cell, _EXACT) and not isinstance(cell, np.timedelta64)
-        value = cell if exact else number(cell)
+        value = cell if exact else cell_number(cell)
         whole = isinstance(value, _WHOLE) or (_is_short(value) and value == int(value))
         return f"{Decimal(int(value)):f}" if whole else key(cell) or _NO_ID
     except LET_THROUGH:

@@ -23,8 +23,8 @@ from .draws import check_drawn, check_rate
 from .one_draw import OneDrawGaussianEvent
 from .weights import draw_rate
 
-Loss = Literal["hinge", "logistic"]
-BLOCK_CELLS = 1 << 18  # drawn, cleaned and noised at a time; small enough for the cache
+LossName = Literal["hinge", "logistic"]
+_BLOCK_CELLS = 1 << 18  # drawn, cleaned and noised at a time; small enough for the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class Descent:
     clip: float
     radius: float
     steps: int
-    loss: Loss = "hinge"
+    loss: LossName = "hinge"
     margin: float = 1.0
     start: FloatArray | None = None
     penalty: float = 0.0
@@ -102,7 +102,7 @@ class Descent:
         _validate.positive("clip", self.clip)
         _validate.positive("radius", self.radius)
         _validate.count("steps", self.steps)
-        _validate.choice("loss", self.loss, get_args(Loss))
+        _validate.choice("loss", self.loss, get_args(LossName))
         for name in ("margin", "penalty", "lasso"):
             _validate.non_negative(name, getattr(self, name))
         if self.start is not None and not np.isfinite(self.start).all():
@@ -195,7 +195,7 @@ def drawn_descent(
     progress: Callable[[int, int], None] | None,
 ) -> FloatArray:
     """Run a descent; ``draw`` gives the places of so many rows."""
-    from ._descent import steps
+    from ._compiled import steps
 
     if not isinstance(source, _ContinuousNoise):
         raise PrivacyError(
@@ -208,7 +208,7 @@ def drawn_descent(
     grid = _power_of_two(scale, 12)  # as every release of the continuous sources is rounded
     # a hair below, so that no rounding leaves a gradient longer than what was charged for
     clip = descent.clip * (1 - 4 * float(np.finfo(np.float64).eps) * (len(at) + 4))
-    size = max(1, BLOCK_CELLS // len(at))
+    size = max(1, _BLOCK_CELLS // len(at))
     noise = np.empty((size, len(at)))
     for done in range(0, descent.steps, size):
         count = min(size, descent.steps - done)

@@ -148,7 +148,7 @@ def parity_masks(
     >>> [None if mask is None else np.flatnonzero(mask).tolist() for mask in masks]
     [None, None, [3, 8], None, None, [3, 8]]
     """
-    from ._elimination import solve
+    from ._compiled import solve_parity
 
     keep = thinning(epsilon)
     words, width = _packed(rows, columns)
@@ -161,7 +161,7 @@ def parity_masks(
         silent = bool(uniform(1)[0] < 0.5)
         kept = (np.asarray(uniform(int(end - start))) < keep).astype(np.uint8)
         guess = (np.asarray(uniform(width)) < 0.5).astype(np.uint8)
-        solvable, mask = solve(words[start:end], sides[start:end], kept, guess)
+        solvable, mask = solve_parity(words[start:end], sides[start:end], kept, guess)
         masks.append(None if silent or not solvable else mask)
     return masks
 

@@ -1,4 +1,34 @@
-r"""Algorithm 1 of Jain and Thakurta (2013), private interactive prediction (PINP), repaired.
+"""Machines that answer questions, their constants and their event: of Algorithm 1, PINP.
+
+Under the rules of :mod:`dpadapt.privacy.mechanisms`: a session plans what is on the closed list
+and no other.
+
+What reads un-noised answers of a private model: machines, their constants, their event.
+
+Under the rules of :mod:`dpadapt.privacy.mechanisms`: a session plans what is on the closed list and
+no other.
+
+Rounds of which few change the public model, each with one draw of noise: the event, its proof.
+
+In each round a private value with Laplace noise b, of sensitivity S, is compared with a public
+model. Within a threshold of it the round tells so and nothing else; else the noisy value itself is
+released and the model makes a step. After B steps there are no more rounds.
+
+Each round is e-DP, e = S / b, with one outcome ("no step") that costs no step and others that cost
+one of B. Let M_0 and M_1 be the parts of E'[(p/p')^alpha] that a round has at these outcomes, p and
+p' the two laws. If M_1 <= G (1 - M_0) for every e-DP round, the product over all rounds until B
+steps, however the questions are chosen, is at most G^B: by induction, M_0 G^j + M_1 G^{j-1} <=
+G^j. M_1 is greatest where p/p' takes the values e^{+-e} alone, and is then linear in their
+masses, while 1 - M_0 is concave (x^alpha y^{1-alpha} is convex): the ratio is quasi-convex, and so
+greatest at a vertex of the polygon of possible masses. With x = pi e^{(alpha-1)e}, y = (1 - pi)
+e^{-(alpha-1)e} and pi = 1 / (1 + e^{-e}) the vertices give x/(1-y), y/(1-x) and x + y, of which
+the second is the greatest:
+
+    D_alpha <= B log(1 + (x + y - 1) / (1 - x)) / (alpha - 1)    while x < 1,
+
+about alpha e^2 a step, what two e-DP releases cost.
+
+Algorithm 1 of Jain and Thakurta (2013), private interactive prediction (PINP), repaired.
 
 Questions z_t are answered from a public model w_t while it is near the private one, w*:
 
@@ -41,23 +71,51 @@ import numpy as np
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
-from dpadapt.privacy.accounting.events import Event, PureEvent
+from dpadapt.privacy.accounting.events import Addition, Event, NoisyEvent, PureEvent
 from dpadapt.privacy.core.noise import NoiseSource, SecureNoise
 from dpadapt.privacy.core.quiet import withheld
 from dpadapt.privacy.mechanisms.answers import Answers
 from dpadapt.privacy.mechanisms.asked_model import AskedModel, Interactive
 from dpadapt.privacy.mechanisms.secret_state import Remembered
 
-from .updates import UpdatesEvent
+
+@dataclass(frozen=True, slots=True)
+class UpdatesEvent(NoisyEvent):
+    """Rounds of Laplace noise, as many as are asked for, of which ``count`` change the model.
+
+    A round whose noisy value stays within a threshold tells that alone. The proof stands at the
+    head of this file. No statement at delta = 0: any number of rounds may pass.
+
+    Examples
+    --------
+    >>> event = UpdatesEvent("answers", sensitivity=1.0, scale=100.0, count=10)
+    >>> float(event.renyi(np.array([2.0]))[0].round(5))  # about two pure releases a step
+    0.00203
+    """
+
+    kind: ClassVar[str] = "updates"
+    adds: ClassVar[Addition | None] = "laws"
+    most: ClassVar[int] = 64
+
+    def renyi(self, orders: FloatArray) -> FloatArray:
+        """Count * log(1 + (x + y - 1) / (1 - x)) / (alpha - 1), inf where x >= 1."""
+        e, a = self.sensitivity / self.scale, orders - 1
+        log_x = a * e - math.log1p(math.exp(-e))
+        finite = log_x < 0
+        half = np.where(finite, a * e / 2, 0.0)
+        excess = 2 * np.sinh(half) * (np.sinh(half) + math.tanh(e / 2) * np.cosh(half))
+        room = -np.expm1(np.where(finite, log_x, -1.0))
+        return np.where(finite, self.count * np.log1p(excess / room) / a, math.inf)
+
 
 POTENTIAL = 16 / 5  # steps, at most, in units of (C R / sigma)^2
 
 Score = Callable[[Any], float]
-Kernel = Callable[[Any, Sequence[Any]], FloatArray]
+_Kernel = Callable[[Any, Sequence[Any]], FloatArray]
 
 
 @dataclass(frozen=True)
-class Setting:
+class MachineFacts:
     """The public facts from which constants are derived.
 
     Parameters
@@ -77,7 +135,7 @@ class Setting:
 
     Examples
     --------
-    >>> Setting(1e-4, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=10).failure
+    >>> MachineFacts(1e-4, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=10).failure
     0.05
     """
 
@@ -166,13 +224,13 @@ class PINPConstants(_Constants):
 
     Examples
     --------
-    >>> setting = Setting(1e-4, bound=1.0, norm=10.0, epsilon=1.0, delta=1e-6, questions=1000)
+    >>> setting = MachineFacts(1e-4, bound=1.0, norm=10.0, epsilon=1.0, delta=1e-6, questions=1000)
     >>> PINPConstants.paper(setting).updates, PINPConstants.calibrated(setting).updates
     (2, 707)
     """
 
     @classmethod
-    def paper(cls, setting: Setting) -> PINPConstants:
+    def paper(cls, setting: MachineFacts) -> PINPConstants:
         """Constants of Theorem 9, corrected (see the module)."""
         unit = 200 * setting.prediction * math.log(4 / setting.delta) / setting.epsilon
         updates = setting.updates(unit * setting.rare)
@@ -181,7 +239,7 @@ class PINPConstants(_Constants):
         return cls(updates, *facts, 4 * scale * setting.rare, scale)
 
     @classmethod
-    def calibrated(cls, setting: Setting) -> PINPConstants:
+    def calibrated(cls, setting: MachineFacts) -> PINPConstants:
         """The same algorithm with the least noise that :class:`UpdatesEvent` allows."""
         epsilon, delta = setting.epsilon, setting.delta
         unit = math.sqrt(2) * setting.prediction / gaussian_mu(epsilon, delta)  # about b / sqrt(B)
@@ -219,7 +277,7 @@ class SparseVectorConstants(_Constants):
 
     Examples
     --------
-    >>> setting = Setting(1e-4, bound=1.0, norm=10.0, epsilon=1.0, delta=1e-6, questions=1000)
+    >>> setting = MachineFacts(1e-4, bound=1.0, norm=10.0, epsilon=1.0, delta=1e-6, questions=1000)
     >>> SparseVectorConstants.calibrated(setting).updates
     89
     """
@@ -227,7 +285,7 @@ class SparseVectorConstants(_Constants):
     segment: float
 
     @classmethod
-    def calibrated(cls, setting: Setting, *, share: float = 0.5) -> SparseVectorConstants:
+    def calibrated(cls, setting: MachineFacts, *, share: float = 0.5) -> SparseVectorConstants:
         """Least noise for B segments and B answers; ``share`` of the budget for the segments.
 
         With probability 1 - beta no segment of T questions errs by more than 8 S log(2T/beta) / e_1
@@ -284,7 +342,7 @@ class _Machine(ABC):
         self,
         constants: Any,
         score: Score,
-        kernel: Kernel,
+        kernel: _Kernel,
         source: NoiseSource,
     ) -> None:
         self.constants, self.updates_used = constants, 0
@@ -360,7 +418,7 @@ class _Machine(ABC):
         cls,
         state: dict[str, Any],
         score: Score,
-        kernel: Kernel,
+        kernel: _Kernel,
         source: NoiseSource,
     ) -> Self:
         """Go on where a saved state left off."""
@@ -404,7 +462,7 @@ class PINPMachine(_Machine):
     --------
     >>> truth = np.array([0.8, -0.6])
     >>> from dpadapt.privacy.core.noise import SecureNoise
-    >>> setting = Setting(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
+    >>> setting = MachineFacts(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
     >>> constants = PINPConstants.calibrated(setting)
     >>> kernel = lambda z, past: np.stack(past) @ z
     >>> model = PINPMachine(constants, lambda z: truth @ z, kernel, SecureNoise())
@@ -445,7 +503,7 @@ class SparseVectorMachine(_Machine):
     --------
     >>> truth = np.array([0.8, -0.6])
     >>> from dpadapt.privacy.core.noise import SecureNoise
-    >>> setting = Setting(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
+    >>> setting = MachineFacts(1e-5, bound=1.0, norm=1.0, epsilon=1.0, delta=1e-6, questions=500)
     >>> constants = SparseVectorConstants.calibrated(setting)
     >>> kernel = lambda z, past: np.stack(past) @ z
     >>> model = SparseVectorMachine(constants, lambda z: truth @ z, kernel, SecureNoise())
