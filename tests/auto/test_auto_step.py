@@ -22,7 +22,7 @@ from dpadapt.auto.regression_inference import (
 )
 from dpadapt.auto.regression_step import NoHarm
 from dpadapt.privacy import Cleaning
-from dpadapt.privacy.statistics.forms import shrunk
+from dpadapt.privacy.statistics.forms import shrunk_rows
 
 RNG = np.random.default_rng(0)
 ERRORS = RNG.standard_t(5, size=4000)
@@ -106,7 +106,7 @@ def test_a_look_back_finds_the_part_of_a_move_that_pays(best, longer):
     move = longer * RNG.standard_t(4, size=20_000)
     errors = best * move + ERRORS.std() * RNG.standard_normal(len(move))
     look = LineSearch(error=1.0, square=1.0, precision=1e3)
-    found = shrunk(look.products(errors, move), 1.0).mean(axis=0)
+    found = shrunk_rows(look.products(errors, move), 1.0).mean(axis=0)
     assert look.part(found, 1e-3, before=0.1, optimism=0.0) == pytest.approx(best, abs=0.1)
     assert look.part(found, 50.0, before=0.1, optimism=0.0) == pytest.approx(0.1, abs=0.05)
 

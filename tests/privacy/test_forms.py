@@ -125,7 +125,7 @@ def test_without_the_seam_a_method_that_mixes_rows_moves_more(monkeypatch):
 
 @pytest.mark.parametrize("form", ["vector", "number", "product", "cells"])
 def test_without_the_bound_a_long_answer_moves_more(form, monkeypatch):
-    monkeypatch.setattr(forms, "shrunk", lambda vectors, length: vectors)
+    monkeypatch.setattr(forms, "shrunk_rows", lambda vectors, length: vectors)
     monkeypatch.setattr(forms, "clipped", lambda coefficients, lengths, clip: coefficients)
     monkeypatch.setattr(np, "clip", lambda values, *_: values)
     query, rng = FORMS[form](too_long), np.random.default_rng(0)

@@ -16,7 +16,7 @@ from dpadapt.privacy.statistics import Prepared, clipped
 from dpadapt.reweighting import plan
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
 from dpadapt.reweighting.plan import PublicProblem, choose_course
-from dpadapt.reweighting.queries import clipped_gradient, level
+from dpadapt.reweighting.queries import descent_gradient, level
 from dpadapt.testing.independent_accountant import recompute_epsilon
 
 RNG = np.random.default_rng
@@ -58,7 +58,7 @@ def test_no_row_moves_the_gradient_by_more_than_two_clips(classes):
     largest = 0.0
     for _ in range(400):
         W = rng.normal(size=(4, max(classes, 1))) * 10.0 ** rng.integers(-2, 4)
-        query = clipped_gradient(rows, W, chosen.clip)
+        query = descent_gradient(rows, W, chosen.clip)
         one, other = (query.block(*rows(*hostile(rng, 1, classes))) for _ in range(2))
         assert np.linalg.norm(one) <= chosen.clip
         largest = max(largest, float(np.linalg.norm(one - other)))
@@ -68,7 +68,7 @@ def test_no_row_moves_the_gradient_by_more_than_two_clips(classes):
 
 def test_the_bound_is_attained_by_opposite_errors():
     rows = Prepared(Cleaning(1.0), lambda X, y: (X, y), 3, measured=2)
-    query = clipped_gradient(rows, np.zeros((2, 1)), clip=0.25)
+    query = descent_gradient(rows, np.zeros((2, 1)), clip=0.25)
     z = np.array([[0.6, 0.8, 1.0]])
     moved = query.block(z, np.array([9.0])) - query.block(z, np.array([-9.0]))
     assert np.linalg.norm(moved) == pytest.approx(query.sensitivity(1), rel=1e-9)
@@ -80,7 +80,7 @@ def test_rows_of_nothing_finite_stay_within_the_bound(classes):
     solver = KnownNoiseDescent(X, y, classes)
     chosen = solver.course(300, 1.0, 1e-6)
     rows = solver.prepared(cleaning_for(classes), chosen)
-    query = clipped_gradient(rows, np.ones((4, max(classes, 1))), chosen.clip)
+    query = descent_gradient(rows, np.ones((4, max(classes, 1))), chosen.clip)
     for bad in ([math.nan] * 3, [math.inf, -math.inf, 0.0], [1e300] * 3, [1.7e308, -1.7e308, 0.0]):
         for label in (0.0, math.nan, math.inf, -1e300):
             block = query.block(*rows(np.array([bad]), np.array([label])))
@@ -93,7 +93,7 @@ def test_a_row_of_no_class_contributes_nothing():
     solver = KnownNoiseDescent(X, y, 3)
     chosen = solver.course(300, 1.0, 1e-6)
     rows = solver.prepared(cleaning_for(3), chosen)
-    query = clipped_gradient(rows, np.ones((4, 3)), chosen.clip)
+    query = descent_gradient(rows, np.ones((4, 3)), chosen.clip)
     for label in (math.nan, 3.0, -1.0, 0.5):
         assert not query.block(*rows(np.ones((1, 3)), np.array([label]))).any()
 

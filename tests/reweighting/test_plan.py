@@ -14,7 +14,7 @@ from dpadapt import Private, ReweightingClassifier
 from dpadapt.privacy import Cleaning
 from dpadapt.reweighting.known_noise import KnownNoiseDescent
 from dpadapt.reweighting.plan import PublicProblem, choose_whole
-from dpadapt.reweighting.queries import clipped_gradient
+from dpadapt.reweighting.queries import descent_gradient
 from real_tables import class_tables, halves
 
 
@@ -33,7 +33,7 @@ def test_one_row_moves_the_gradient_by_no_more_than_is_claimed_and_nearly_that_f
         W = rng.normal(size=(4, 2)) * 10 ** rng.uniform(-1, 2)
         if trial % 2:  # every row gets the same wrong class
             W = np.outer([0, 0, 0, 1], [1e9, -1e9])
-        query = clipped_gradient(rows, W, chosen.clip)
+        query = descent_gradient(rows, W, chosen.clip)
         T = rng.normal(size=(n + 1, 3)) * 10 ** rng.uniform(-1, 4)
         T[n] = -T[0]
         t = rng.integers(0, 2, size=n + 1).astype(float)

@@ -13,7 +13,7 @@ from dpadapt.learning.descent import descend
 from dpadapt.privacy import Grant, RowMean, Session
 from dpadapt.privacy.mechanisms import GaussianPurse
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.queries import clipped_gradient
+from dpadapt.reweighting.queries import descent_gradient
 
 PRIVATE_STEP = "private step"
 """Label of the one charge that all releases of a step are paid from."""
@@ -112,7 +112,7 @@ class StepBudget:
         Parameters
         ----------
         rows : Prepared
-            As :func:`~dpadapt.reweighting.queries.clipped_gradient` takes them.
+            As :func:`~dpadapt.reweighting.queries.descent_gradient` takes them.
         shape : (int, int)
             Features, and columns of coefficients: 1, or one for each class.
         clip : float
@@ -136,7 +136,7 @@ class StepBudget:
         """
 
         def gradient(W: FloatArray) -> FloatArray:
-            return np.asarray(self.release(clipped_gradient(rows, W, clip), share / steps)[0])
+            return np.asarray(self.release(descent_gradient(rows, W, clip), share / steps)[0])
 
         return descend(gradient, np.zeros(shape), horizon / steps, steps)
 

@@ -49,7 +49,7 @@ from .problem import (
     descent_units,
     wide_labels,
 )
-from .queries import clipped_gradient, level
+from .queries import descent_gradient, level
 from .residual_size import SizeLook
 
 _CERTIFICATE_ALPHA = 0.5
@@ -133,7 +133,7 @@ class KnownNoiseDescent:
         return choose(self.problem, n_rows, gaussian_mu(epsilon, delta))
 
     def prepared(self, cleaning: Cleaning, chosen: Course, size: float = 1.0) -> Prepared:
-        """Private rows in the coordinates of the descent; see :func:`~.queries.clipped_gradient`.
+        """Private rows in the coordinates of the descent; see :func:`~.queries.descent_gradient`.
 
         Residuals are in units of ``size``.
         """
@@ -216,7 +216,7 @@ class KnownNoiseDescent:
         Z, targets = rows(T, labels.astype(np.float64))
 
         def gradient(W: FloatArray) -> FloatArray:
-            return clipped_gradient(rows, W, math.inf).block(Z, targets) / max(1, len(T))
+            return descent_gradient(rows, W, math.inf).block(Z, targets) / max(1, len(T))
 
         W = chosen.descend(gradient)
         return DescentResult(self.model + chosen.geometry.coefficients(W), 1.0, chosen)
@@ -253,7 +253,7 @@ class DescentRun:
 
     def gradient(self, session: Session, W: FloatArray) -> Hidden:
         """Hide the clipped gradient at W."""
-        return session.hide(clipped_gradient(self.rows, W, self.course.clip), keep=True)
+        return session.hide(descent_gradient(self.rows, W, self.course.clip), keep=True)
 
     def level(self, session: Session, coefficients: FloatArray) -> Hidden:
         """Hide the clipped mean residual of a model."""

@@ -33,7 +33,7 @@ def errors(scores: FloatArray, offsets: FloatArray | None, targets: FloatArray) 
     return np.subtract(found, targets, out=found)
 
 
-def clipped_gradient(rows: Prepared, coefficients: FloatArray, clip: float) -> MeanProduct:
+def descent_gradient(rows: Prepared, coefficients: FloatArray, clip: float) -> MeanProduct:
     r"""Mean of the rows' clipped gradients at W.
 
     A prepared row holds the features :math:`\bar z`, shrunk to the reach of the course, the scores
@@ -45,7 +45,7 @@ def clipped_gradient(rows: Prepared, coefficients: FloatArray, clip: float) -> M
     --------
     >>> from dpadapt.privacy import Cleaning
     >>> rows = Prepared(Cleaning(1.0), lambda X, y: (np.hstack([X, X]), y), 2, measured=1)
-    >>> query = clipped_gradient(rows, np.zeros((1, 1)), clip=0.5)
+    >>> query = descent_gradient(rows, np.zeros((1, 1)), clip=0.5)
     >>> query.block(np.array([[1.0, 1.0], [0.1, 0.1]]), np.array([-9.0, 1.0])).round(6)
     array([[0.4]])
     >>> query.sensitivity(10)

@@ -154,9 +154,9 @@ class MeanVector(_Form):
         if self.size == 1:
             near = np.clip(given, self.centre - self.bound, self.centre + self.bound)
         elif self.centre:
-            near = self.centre + shrunk(given - self.centre, self.bound)
+            near = self.centre + shrunk_rows(given - self.centre, self.bound)
         else:
-            near = shrunk(given, self.bound)
+            near = shrunk_rows(given, self.bound)
         return np.asarray(near.sum(axis=0))
 
     def sensitivity(self, n_rows: int) -> float:
@@ -301,7 +301,7 @@ class MeanOuter(_Form):
         Z = finite_rows(np.column_stack([X, np.zeros(len(X)) if y is None else y]))
         long = np.einsum("ij,ij->i", Z, Z) > (self.bound * (1 - 1e-12)) ** 2
         if long.any():
-            Z = np.where(long[:, None], shrunk(Z, self.bound), Z)
+            Z = np.where(long[:, None], shrunk_rows(Z, self.bound), Z)
         return np.asarray(Z.T @ Z)
 
     def sensitivity(self, n_rows: int) -> float:
@@ -420,12 +420,12 @@ def clipped(coefficients: FloatArray, lengths: FloatArray, clip: float) -> Float
     return np.asarray(cut)
 
 
-def shrunk(vectors: FloatArray, length: float) -> FloatArray:
+def shrunk_rows(vectors: FloatArray, length: float) -> FloatArray:
     """Finite rows shrunk to a length at most.
 
     Examples
     --------
-    >>> shrunk(np.array([[3e200, 4e200], [0.0, 0.5]]), 1.0).round(6)
+    >>> shrunk_rows(np.array([[3e200, 4e200], [0.0, 0.5]]), 1.0).round(6)
     array([[0.6, 0.8],
            [0. , 0.5]])
     """
