@@ -25,11 +25,7 @@ from dpadapt.privacy.local.replies import estimate
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes to processes need POSIX")
 
-DEVICE = [
-    sys.executable,
-    "-c",
-    "import typer; from dpadapt.cli.agent import agent; typer.run(agent)",
-]
+DEVICE = [sys.executable, "-m", "dpadapt", "agent"]
 
 
 LONG = 3600.0  # seconds: for programs that end by themselves, however busy the machine is
