@@ -205,7 +205,10 @@ def test_the_claim_on_candidates_is_attained():
 
 def test_no_other_file_of_the_method_claims_a_sensitivity():
     method, paper = dpadapt.reweighting.__file__, dpadapt.papers.reweighting.__file__
-    for path in (each for file in (method, paper) for each in Path(file).parent.glob("*.py")):
+    files = [each for file in (method, paper) for each in Path(file).parent.glob("*.py")]
+    homes = [path for path in files if path.name == "queries.py"]
+    assert homes, "the paper's claims"
+    for path in set(files) - set(homes):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
                 assert node.name != "sensitivity", path.name

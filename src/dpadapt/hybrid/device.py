@@ -1,6 +1,6 @@
 """The side of one agent: its own row, its cap on epsilon, one answer for ever, kept on disk.
 
-The one answer of a device, on disk before it leaves.
+**The one answer of a device, on disk before it leaves.**
 
 The file holds a digest of the question and the reply itself. Processes take turns. It is written
 whole, under another name, and then given its own name by a link, which fails where the name is
@@ -8,7 +8,7 @@ taken. That other name is always the same, and what a killed process left there 
 one answer that never left is ever on disk. Nothing in it is secret: the reply leaves anyway.
 Whoever deletes the file makes the device answer again, with new noise; no device can notice that.
 
-The side of one agent: its own row, its own cap on epsilon, one answer for ever.
+**The device.**
 
 A device trusts nobody. It randomises by itself, never answers at a larger epsilon than its owner
 allows, and answers one question. The answer is kept in a file before it leaves: who asks the same

@@ -2,8 +2,6 @@
 
 Two classes are written -1 and 1 inside, three or more 1, 2, 3, ...; 0 stands for a label of none of
 them. A rule is total: whatever a row holds, it gives an answer.
-
-The rule of a parity: whether an odd number of some bits is set.
 """
 
 from __future__ import annotations

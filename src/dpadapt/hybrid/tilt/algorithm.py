@@ -2,8 +2,6 @@
 
 Two descents on the logistic loss: the curator's on tilted rows, the agents' on themselves.
 
-Hybrid tilt: agents say where they are, the curator trains there, agents refine and certify.
-
 Every choice between two releases (which rows weigh what, which rule goes on, where a cap lies) is a
 function of public facts, of what the curator has released and of what agents have sent. The shares
 of the budget do not depend on it.

@@ -1,8 +1,6 @@
 """Both populations as releases and agents' bits show them: the curator's rows, and the tilt.
 
-Where the curator's rows are: centre and spread of every column, signs of pairs. Released.
-
-Both populations as released numbers and agents' bits show them, and the tilt between them.
+Of the curator's rows the centre and spread of every column and signs of pairs are released.
 """
 
 from __future__ import annotations

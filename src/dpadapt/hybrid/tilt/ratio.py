@@ -1,8 +1,6 @@
 """The tilt: the ratio of the target's density to the source's, from released moments and cells.
 
-Columns that no normal law describes: counts, 0 and 1, atoms, long tails. Histograms instead.
-
-The ratio of the target's density to the source's, modelled from released moments; its cap.
+Columns that no normal law describes (counts, 0 and 1, atoms, long tails) have histograms instead.
 """
 
 from __future__ import annotations

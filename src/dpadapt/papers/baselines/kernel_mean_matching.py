@@ -1,6 +1,4 @@
-"""Gaussian kernels in bounded memory: means and squares block by block, and features.
-
-Kernel mean matching (Huang et al. 2007): weights under which two samples have one mean.
+"""Kernel mean matching (Huang et al. 2007): weights under which two samples have one mean.
 
     minimise  MMD^2(b) = | (1/m) sum_i b_i phi(x_i) - (1/n) sum_j phi(t_j) |^2
     s.t.      0 <= b_i <= bound,   |mean(b) - 1| <= slack,

@@ -1,13 +1,13 @@
-r"""Gradient descent on clipped per-row gradients: the loop, and public tuning.
+r"""Noisy descent on clipped per-row gradients: the loop, public tuning, and two baselines.
 
-Noisy full-batch gradient descent: from zero (private rows only), or from the public model.
+**Noisy full-batch gradient descent: from zero (private rows only), or from the public model.**
 
 T steps, each on the mean of per-row gradients cut to a norm C. One step is a Gaussian release of
 sensitivity 2 C / n (:class:`~.queries.ClippedGradient`); T of them, each chosen by the ones
 before, are calibrated together by exact Gaussian accounting. Started from the public model this is
 DP fine-tuning. T, C and the step size are given, or tuned on public rows only.
 
-Noisy stochastic gradient descent on the private target alone (Bassily et al. 2019).
+**Noisy stochastic gradient descent on the private target alone (Bassily et al. 2019).**
 
 As printed: T steps on minibatches of :math:`\max(n \sqrt{\epsilon / (4T)}, 1)` rows drawn in
 secret, within a ball, with noise :math:`\sigma^2 = 8 T G^2 \log(1/\delta) / (n \epsilon)^2` on the

@@ -1,6 +1,6 @@
 r"""A bound on the error in the private population, and the label discrepancy that it needs.
 
-The output-label discrepancy of two labelled samples: the paper's :math:`\eta_H`.
+**The output-label discrepancy of two labelled samples: the paper's :math:`\eta_H`.**
 
 .. math:: \eta_H(S, T) = \min_{\|w\| \le \Lambda} \max_S |y - w \cdot x| + \max_T |y - w \cdot x|
 
@@ -14,7 +14,7 @@ Without the ball it is a linear program. The ball is approached from outside by 
 the rows are taken in as they are violated: each round's program, which knows some of the rows and
 some of the planes, gives a lower bound, and its solution, shrunk into the ball, an upper one.
 
-A bound on the error in the private population, for the model at hand: every term named.
+**A bound on the error in the private population, for the model at hand: every term named.**
 
 With probability 1 - beta, for all coefficients :math:`\|w\| \le \Lambda` and all weights q of the
 public rows at once, L(P, w) -- the expected squared loss in the private population -- is at most

@@ -1,6 +1,6 @@
 r"""Algorithms 2 and 3 of the paper: weights first, by noisy steps on the smoothed discrepancy.
 
-Algorithm 2 of the paper: noisy Frank-Wolfe on the smoothed discrepancy.
+**Algorithm 2 of the paper: noisy Frank-Wolfe on the smoothed discrepancy.**
 
     q_1 uniform
     for k = 1 ... K:
@@ -18,7 +18,7 @@ the scores, :math:`\mu r^2 \hat r^2 / n`. "paper" adds Laplace noise of the prin
 of the sensitivity that report-noisy-min needs, but twice the sensitivity in norm and twice again
 in range, so that it is noisier than it has to be; the guarantee says by how much.
 
-Algorithm 3 of the paper: noisy mirror descent on the smoothed discrepancy.
+**Algorithm 3 of the paper: noisy mirror descent on the smoothed discrepancy.**
 
     q_1 uniform
     for k = 1 ... K:

@@ -1,6 +1,6 @@
 r"""Algorithm 1 of the paper, and the sets that it may search.
 
-Sets that the single stage may search: polyhedra of weights, convex sets of coefficients.
+**Sets that the single stage may search: polyhedra of weights, convex sets of coefficients.**
 
 Algorithm 1 of the paper is for any polyhedron Q with J vertices and any bounded convex W. What it
 needs of them is a vertex by its place, the scores of all vertices, how far one private row can
@@ -13,15 +13,15 @@ positive and the negative part of v - v', of masses |a| and |b|. Pair off the sm
 much of the larger: the paired part moves by min(|a|, |b|) R, the rest by :math:`||a| - |b|| \tau`.
 For distributions over rows (the simplex, groups) |a| = |b| <= 1: R, as for the simplex itself.
 
-Algorithm 1 of the paper: Frank-Wolfe in two geometries, private, for a joint objective f(q, w).
+**Algorithm 1 of the paper: Frank-Wolfe in two geometries, private, for a joint objective f(q, w).**
 
     for k = 0 ... K-1:
         vertex     j   = noisy argmin of the gradient in q
         direction  u   = argmin of <gradient in w (noisy, where it is private), u> over the ball
         step       q_{k+1} = (1 - eta) q_k + eta e_j,   w_{k+1} = (1 - eta) w_k + eta u
 
-q lies in the simplex (or another polyhedron) and w in a Euclidean ball (or another convex set):
-:mod:`.sets`. The paper's use of it is
+q lies in the simplex (or another polyhedron) and w in a Euclidean ball (or another convex set). The
+paper's use of it is
 :math:`L(q, w) = \sum_i q_i (w \cdot x_i - y_i)^2 + 4 \Lambda^2 \tilde F(q)`, in which the gradient
 in w is public once q is: :class:`AdaptationObjective`.
 
@@ -414,7 +414,7 @@ class NoisySingleStage:
         Whether w is the minimiser for the current weights after every step, rather than a
         Frank-Wolfe step; only where the gradient in w is public, and over the ball.
     weights : Polyhedron, optional
-        Q, if it is not the simplex: :mod:`.sets`.
+        Q, if it is not the simplex.
     coefficients : ConvexSet, optional
         W, if it is not the ball of the objective.
 

@@ -9,7 +9,7 @@ A bound is on the smoothed objective unless it says "discrepancy", which is
 :math:`4 \Lambda^2 \|M(q)\|_2`. What to compare it with: the discrepancy of any weights is at most
 :math:`4 \Lambda^2 \max(r, \hat r)^2` (:attr:`Setting.trivial`).
 
-Choosing among candidate weights for an unlabelled private target.
+**Choosing among candidate weights for an unlabelled private target.**
 
 Without private labels there is no loss to compare. What a hold-out part of the private rows does
 show is how well candidate weights match it: the discrepancy :math:`\|M_{val}(q)\|_2`. Candidates

@@ -1,16 +1,16 @@
-r"""What Subsample-Test-Reweigh asks of a learner.
+r"""Learners of Subsample-Test-Reweigh: what is asked of one, and four of them.
 
 A learner is configuration: it holds no data. Before the first round it says what it will release
 in every round, given the densities that the weights will have then; in a round it trades the
 grant of that round for one rule. Only the session reads rows.
 
-Full-batch noisy gradient descent on weighted rows.
+**Full-batch noisy gradient descent on weighted rows.**
 
 In place of Algorithm 3's millions of steps on one drawn row each, some dozen steps on the whole
 weighted gradient. Its sensitivity is that of a weighted sum: no subsampling lemma is needed, the
 privacy of R T releases is exact (Gaussian differential privacy), and 2 q is all that a row can do.
 
-Algorithm 3 of paper 003, Online SGD, as a learner: private descent on one drawn row a step.
+**Algorithm 3 of paper 003, Online SGD, as a learner: private descent on one drawn row a step.**
 
 With it the rounds of :mod:`.rounds` are Algorithm 4. One round, with the paper's names::
 
@@ -27,7 +27,7 @@ It reads single private rows, so the loop runs in the trusted core:
 :math:`D / (\sigma \sqrt r)`), the loss has a margin, and the privacy of R T draws is certified
 instead of bounded by truncated concentrated DP, which asks for about seven times more rows.
 
-Algorithm 2 of paper 003: any private learner, run on rows drawn from the weights.
+**Algorithm 2 of paper 003: any private learner, run on rows drawn from the weights.**
 
 m rows are drawn with replacement, no row with more than :math:`b = 1/(\kappa n)`, and an
 :math:`(\epsilon_M, \delta_M)`-private estimator is fitted to them. A round costs
@@ -35,7 +35,7 @@ m rows are drawn with replacement, no row with more than :math:`b = 1/(\kappa n)
 :math:`\epsilon_M`; the printed :math:`6 \epsilon_M m b` is false for large ones. The budget fixes
 what a round may cost, and so :math:`\epsilon_M`.
 
-Parities in one round (Appendix B of paper 003): the curator solves, agents check.
+**Parities in one round (Appendix B of paper 003): the curator solves, agents check.**
 
 Under the uniform target no local protocol learns a parity from fewer than exponentially many
 people. The curator's rows, from any source with finite :math:`\chi^2(T \| S)`, hold enough

@@ -3,7 +3,7 @@ r"""Algorithm 1 of paper 003: Subsample-Test-Reweigh WITHOUT privacy, on plain a
 For experiments and for comparison only: rows, labels and weights lie open.
 :class:`~dpadapt.hybrid.SubsampleTestReweigh` is the private method.
 
-How far the target T is from the source S: chi-squared, Renyi and D_inf.
+**How far the target T is from the source S: chi-squared, Renyi and D_inf.**
 
 :math:`\chi^2(T \| S) = E_S[(T/S - 1)^2]`, :math:`D_\alpha = \ln E_S[(T/S)^\alpha] / (\alpha - 1)`,
 :math:`D_\infty = \ln \sup T/S`; D_2 is :math:`\ln(\chi^2 + 1)`. The paper's sizes grow with

@@ -1,12 +1,7 @@
 """Subsample-Test-Reweigh round by round: its schedules, the tests of agents, its algorithms.
 
-Schedules of Subsample-Test-Reweigh: how many rounds, how dense and how fast the weights are.
-
-How fresh agents test a rule: with randomised bits, or as printed.
-
-Algorithms 2 and 4 of paper 003: Private Subsample-Test-Reweigh, round by round.
-
-Algorithm 4, with the paper's names::
+A schedule says how many rounds there are, how dense and how fast the weights are; fresh agents test
+a rule with randomised bits, or as printed. Algorithm 4, with the paper's names::
 
     w_i^1 <- 1 for every row i of the curator                  (the paper: kappa)
     for t = 1, ..., T:
@@ -23,8 +18,8 @@ So the learner says which algorithm it is: :class:`SGDLearner` makes it Algorith
 :class:`EstimatorLearner` Algorithm 2, :class:`GradientLearner` the same with the whole weighted
 gradient instead of one row a step. Algorithm 1, without privacy, stands in :mod:`.non_private`;
 Algorithm 3 in :mod:`.learners`. Here L is 1 for a mistake, or the loss over its bound
-(``BitTest(loss_bound=...)``), kappa may be larger in the first rounds (:mod:`.schedules`), and an
-upper bound on the error takes the place of a^t unless ``halt_at`` is given.
+(``BitTest(loss_bound=...)``), kappa may be larger in the first rounds (:class:`TightSchedule`), and
+an upper bound on the error takes the place of a^t unless ``halt_at`` is given.
 
 Privacy of the curator's rows: the learner's releases are planned and charged before the first
 round for all T rounds, with the densities of the schedule, which are public. Given the rules of

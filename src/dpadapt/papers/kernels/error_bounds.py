@@ -1,6 +1,4 @@
-"""Advanced composition as the paper prints it: what one of many pure releases may cost.
-
-What the theorems of paper 002 promise, as numbers: errors of answers, excess losses, rows.
+"""What the theorems of paper 002 promise, as numbers: errors of answers, excess losses, rows.
 
 Every bound is computed from public facts alone (n, lambda, L, R, epsilon, delta), before or after a
 fit, and holds with probability 1 - beta over the noise (and the draw of the pool). Two columns:

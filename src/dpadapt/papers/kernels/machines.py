@@ -3,12 +3,7 @@
 Under the rules of :mod:`dpadapt.privacy.mechanisms`: a session plans what is on the closed list
 and no other.
 
-What reads un-noised answers of a private model: machines, their constants, their event.
-
-Under the rules of :mod:`dpadapt.privacy.mechanisms`: a session plans what is on the closed list and
-no other.
-
-Rounds of which few change the public model, each with one draw of noise: the event, its proof.
+**Rounds of which few change the public model, each with one draw of noise: the event, its proof.**
 
 In each round a private value with Laplace noise b, of sensitivity S, is compared with a public
 model. Within a threshold of it the round tells so and nothing else; else the noisy value itself is
@@ -28,7 +23,7 @@ the second is the greatest:
 
 about alpha e^2 a step, what two e-DP releases cost.
 
-Algorithm 1 of Jain and Thakurta (2013), private interactive prediction (PINP), repaired.
+**Algorithm 1 of Jain and Thakurta (2013), private interactive prediction (PINP), repaired.**
 
 Questions z_t are answered from a public model w_t while it is near the private one, w*:
 
@@ -46,7 +41,7 @@ that of the noisy d. S = R Delta needs K(z, z) <= R^2 for every question.
 
 **Privacy.** One draw decides and is released, so this is no sparse vector technique, whose proof
 needs two; nor is a run pure-DP, for any number of answers without a step may pass.
-:class:`~.updates.UpdatesEvent` states what it costs, with the proof: about what two e-DP releases
+:class:`UpdatesEvent` states what it costs, with the proof: about what two e-DP releases
 cost a step, e = S / b. By that account the constants of Theorem 9 ask for hundreds of times the
 noise that they need.
 

@@ -1,21 +1,20 @@
 """Algorithms 2 (AdaMix) and 3 (its theory) of paper 004, their clips and public phases.
 
-The clip from public gradients: a percentile of their norms, taken where it is not biased.
+The clip is a percentile of the norms of public gradients, taken where it is not biased; the public
+phases are where mixed training starts.
 
-The public phases of Algorithms 2 and 3: where mixed training starts.
-
-Algorithm 2 (AdaMix) of paper 004: public gradients set the clip and the subspace, and join in.
+**Algorithm 2 (AdaMix) of paper 004: public gradients set the clip and the subspace, and join in.**
 
 ::
 
     Data: public rows D_pub, private rows D, (epsilon, delta), sigma, percentile p, rate eta,
           penalty lambda, mixing m
-    Public phase, on rows of D_pub that the clip is not taken from:   (public_phase.few_shot)
+    Public phase, on rows of D_pub that the clip is not taken from:   (few_shot)
         w <- 0; 200 times: w <- w - eta (mean of g~_j(w) + lambda w);  w_1 <- w
-    T <- Calibrate(epsilon, delta, sigma)                             (steps.steps_for_noise)
+    T <- Calibrate(epsilon, delta, sigma)                             (noisy_gd.steps_for_noise)
     Mix-training phase:
     for t = 1, ..., T do
-        tau_t <- p-th percentile of the public |g~_j(w_t)|            (clipping.AdaptiveClip)
+        tau_t <- p-th percentile of the public |g~_j(w_t)|            (AdaptiveClip)
         U_t   <- basis of the span of the public g~_j(w_t)            (projection.GradientSpan)
         G_t   <- U_t (sum_i clip(U_t^T g_i(w_t), tau_t) + N(0, (sigma tau_t)^2 I))
         w_{t+1} <- w_t - eta ((G_t + m sum_j g~_j(w_t)) / (N + m N_pub) + lambda w_t)
@@ -26,15 +25,15 @@ that w was fitted to have gradients that are too small, so the clip is taken fro
 public or noisy. Without a projection U_t is the identity. Reconstructed from the paper's
 supplement; its main text and its code were not at hand.
 
-Algorithm 3 of paper 004: the version of AdaMix that the theorems are about.
+**Algorithm 3 of paper 004: the version of AdaMix that the theorems are about.**
 
 ::
 
     Data: public rows D_pub, private rows D, (epsilon, delta), sigma, Lipschitz constant L,
           curvature c, penalty lambda
-    Public phase, one pass in a shuffled order:                       (public_phase.one_pass)
+    Public phase, one pass in a shuffled order:                       (one_pass)
         w <- 0; for t = 1, ..., N_pub: w <- w - 2 / (c (t + 1)) g~_t(w);  w_ref <- w
-    T <- Calibrate(epsilon, delta, sigma)                             (steps.steps_for_noise)
+    T <- Calibrate(epsilon, delta, sigma)                             (noisy_gd.steps_for_noise)
     Mix-training phase, on the sum of all losses plus lambda / 2 |w - w_ref|^2:
     w_1 = w_ref
     for t = 1, ..., T do

@@ -1,13 +1,12 @@
-"""How many steps of stated noise a budget buys, as in the paper.
+"""Algorithm 1 (NoisyGD) of paper 004: gradient descent on noisy sums of clipped gradients.
 
-A set that weights are kept in: W of Algorithms 1 and 3, projected on after every step.
-
-Algorithm 1 (NoisyGD) of paper 004: gradient descent on noisy sums of clipped gradients.
+Before it, what Algorithms 2 and 3 need too: how many steps of stated noise a budget buys, and the
+sets W that weights are kept in; after it, its scikit-learn face.
 
 ::
 
     Data: private rows D, (epsilon, delta), noise sigma, clip tau, rate eta, penalty lambda
-    T <- Calibrate(epsilon, delta, sigma)                             (steps.steps_for_noise)
+    T <- Calibrate(epsilon, delta, sigma)                             (steps_for_noise)
     w_1 = 0
     for t = 1, ..., T do
         G_t <- sum_i g_i(w_t) min(1, tau / |g_i(w_t)|) + N(0, (sigma tau)^2 I)
@@ -15,8 +14,6 @@ Algorithm 1 (NoisyGD) of paper 004: gradient descent on noisy sums of clipped gr
     Result: w_{T+1}, or the mean of w_1, ..., w_T
 
 N is public or noisy. Reconstructed from the paper's supplement; its main text was not at hand.
-
-The scikit-learn face of Algorithm 1.
 """
 
 from __future__ import annotations

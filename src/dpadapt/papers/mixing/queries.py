@@ -2,8 +2,6 @@
 
 Sums of clipped gradients (:mod:`dpadapt.mixing.queries`) as an individual filter takes them, which
 must know what each row contributes; and in the coordinates of a public span.
-
-Noisy sums of clipped gradients under an individual filter, and in the span of public ones.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 r"""The paper's solvers, for a small torch network.
 
 "profiled" is the descent of :mod:`dpadapt.reweighting.network` with rows weighed down by
-:math:`\min(1, \sqrt{\kappa/loss})` (:mod:`.profile`), and nothing shrunk. "gradient" is Algorithm 2
-of the paper with its weights frozen at their start (they hardly move, see
+:math:`\min(1, \sqrt{\kappa/loss})` (:mod:`.objective`), and nothing shrunk. "gradient" is Algorithm
+2 of the paper with its weights frozen at their start (they hardly move, see
 :mod:`.general_adaptation`): a constant step, and an iterate drawn at random. The paper's G, a bound
 on gradients, does not exist for a network: ``clip`` takes its place, and is enforced. Nor does a
 bound on the curvature: the step is one over the curvature of the linearised network.
 
-Solvers "gradient" and "profiled" of the classifier, as objects with their options.
+**Solvers "gradient" and "profiled" of the classifier, as objects with their options.**
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-r"""What the paper's two algorithms have in common: one noisy step, how it is planned, checks.
+r"""Algorithm 1 of the paper, PCnvxAdap: noisy projected gradient descent on F, in w and u at once.
 
-Algorithm 1 of the paper, PCnvxAdap: noisy projected gradient descent on F, in w and u at once.
+First stands what Algorithm 2 needs too: one noisy step, how it is planned, checks.
 
 With the line numbers of the paper, :math:`\Lambda` the norm bound and p the reference weights::
 

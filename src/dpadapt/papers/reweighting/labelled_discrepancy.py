@@ -11,9 +11,10 @@ indefinite, and yet its maximum is found globally (the trust-region subproblem):
 
 has no gap, is convex in one variable, and every s gives an upper bound.
 
-How far a private row can move it: :func:`~dpadapt.papers.reweighting.queries.hidden_discrepancy`.
+How far a private row can move it:
+:func:`~dpadapt.papers.reweighting.queries.hidden_labelled_discrepancy`.
 
-Other forms of the discrepancy that the paper names: one-sided, local, without labels.
+**Other forms of the discrepancy that the paper names: one-sided, local, without labels.**
 
 * *one-sided*: how much larger the private loss can be, not how different; the learning bound needs
   no more than that.

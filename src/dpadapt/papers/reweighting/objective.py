@@ -1,6 +1,6 @@
 r"""The objectives of the paper, and what is left of them when weights are minimised.
 
-The objective of reweighting with the weights minimised in closed form, and its gradient.
+**The objective of reweighting with the weights minimised in closed form, and its gradient.**
 
 The objective is, for :math:`u_i \ge 1/a_i` with :math:`a_i = \alpha/m` on public and
 :math:`(1-\alpha)/n` on private rows, :math:`z_i` the squared loss (on public rows with an offset
@@ -20,9 +20,9 @@ rows, where z is the squared loss alone, :math:`\varphi` is a Huber loss with it
 bounds the gradient that its row can cause.
 
 The private part of the gradient, and how far a row can move it:
-:class:`~dpadapt.papers.reweighting.queries.ClippedGradient`.
+:class:`~dpadapt.papers.reweighting.queries.HuberGradient`.
 
-The two objectives of the paper, over coefficients w and one weight 1/u for every row.
+**The two objectives of the paper, over coefficients w and one weight 1/u for every row.**
 
 Row i has the loss :math:`z_i = \ell_i(w) + \hat d\, 1_{public}` and the reference weight
 :math:`p_i`: :math:`\alpha / m` for each of the m public rows, :math:`(1 - \alpha) / n` for each of

@@ -1,12 +1,8 @@
 r"""Solvers "profiled": noisy descent from the public model, the weights minimised in closed form.
 
-Solver "profiled" for regression: noisy descent on the profiled objective, from the public model.
+**Regression.** The objective is in :mod:`.objective`.
 
-The objective is in :mod:`~dpadapt.papers.reweighting.objective`.
-
-Solver "profiled" for logistic loss: noisy descent from the public model, gradients clipped.
-
-The objective is that of :mod:`.profile` with :math:`z_i` the logistic loss of
+**Logistic loss.** The objective is that of :mod:`.objective` with :math:`z_i` the logistic loss of
 k >= 2 classes. Its gradient in the k x d coefficients is, row by row,
 :math:`a_i \varphi'(z_i) (p_i - e_{y_i}) x_i^T`. Profiling does not bound it (the slope of the loss
 does not vanish where the loss is large), so private contributions are clipped in the Frobenius

@@ -407,7 +407,7 @@ def shrink_together(X: FloatArray, y: FloatArray, bound: float) -> tuple[FloatAr
 class HuberGradient(RowMean):
     r"""Mean of x clip((w.x - y) / k, -1, 1) over private rows of length 1 at most.
 
-    It is the private part of the gradient of the profiled objective (:mod:`..profile`), over
+    It is the private part of the gradient of the profiled objective (:mod:`.objective`), over
     :math:`2 (1-\alpha) k`: with residual e = w.x - y and :math:`k = \sqrt\kappa`,
 
     .. math:: \frac{1-\alpha}{n} \sum_j 2 x_j e_j \min(1, \sqrt\kappa / |e_j|)

@@ -1,6 +1,6 @@
 """The exponential mechanism: a choice among scores, or of a point of a ball by exact draws.
 
-Exact draws of the exponential mechanism on a ball, for the linear kernel.
+**Exact draws of the exponential mechanism on a ball, for the linear kernel.**
 
 The law on the ball of radius R in d dimensions with density proportional to exp(|<z, v>| / b). By
 symmetry, with a = R |v| / b and in units of R,
@@ -25,8 +25,6 @@ places tell a: 2^-21 / a of all draws fall there, with the grid of 2^-32 below. 
 drawn from its far end on, and r from 0 on, with 106 bits (:func:`_fine`), of which a float keeps 53
 wherever it is. Points are then at most 2^-52 apart, and wider than the grid only in the last
 2^-74 / a, or 2^-74 / (d - 1) for r.
-
-The exponential mechanism: a choice among scores, or of a point of a ball.
 """
 
 from __future__ import annotations

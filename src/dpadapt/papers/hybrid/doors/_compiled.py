@@ -1,6 +1,6 @@
 """Loops that numba compiles; this file is imported when a door needs one of them.
 
-Draws from projected weights in constant time: Vose's alias table, packed and exact.
+**Draws from projected weights in constant time: Vose's alias table, packed and exact.**
 
 One 64-bit word a row holds the row's threshold and its alias, so a draw costs one look-up, and the
 table of 324.7 million rows 2.6 GB. Weights are first rounded to multiples of 2^-b / n; from there
@@ -11,9 +11,7 @@ rate that is charged for.) Rounded weights need not add up to one. What is missi
 most half a multiple for each row, ends up with the last rows of the sweep. The table is therefore
 within 2^-b / 2 of the weights in total variation, which is what :func:`.weights.draw_rate` adds.
 
-Imported lazily: it loads numba.
-
-Algorithm 3 of Kohen and Sheffet, Online SGD: its loop. Imported lazily, since it loads numba.
+**Algorithm 3 of Kohen and Sheffet, Online SGD: its loop.**
 
 With the paper's names::
 
@@ -28,7 +26,7 @@ With the paper's names::
 Rows and noise are drawn a block at a time in :func:`.descent.drawn_descent`, which calls
 :func:`steps` for each block, and divides by R.
 
-Gaussian elimination over the two-element field on packed rows; compiled, imported when needed.
+**Gaussian elimination over the two-element field on packed rows.**
 
 Bit j of a row is bit j % 64 of its word j // 64. The label is a word of its own.
 """

@@ -28,7 +28,7 @@ It needs the two weight vectors to differ in one entry. So the *stored* weights 
 own row and on what was released, on nothing else: they are never projected, and nothing (a maximum,
 a sum) is ever taken off them. Both happen to temporaries only.
 
-Sums over private rows with hidden weights, and how the weights change (:mod:`.weights`).
+**Sums over private rows with hidden weights, and how the weights change (:mod:`.weights`).**
 """
 
 from __future__ import annotations
