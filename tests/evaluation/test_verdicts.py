@@ -224,7 +224,31 @@ def test_a_difference_is_no_larger_than_the_models_are_apart():
     told = outlook(model, rows, **given)
     assert told.limits["accuracy"].blind
     assert "no verdict is possible where the two models differ by less than can" in str(told)
-    assert "by 300 public rows and doubled" in str(told)
+    assert "be seen (by 300 public rows, doubled: accuracy" in str(told)
+
+
+def test_a_few_rows_that_are_far_apart_do_not_let_a_difference_of_means_look_large():
+    """The mean size of differences bounds it; the root of their mean square is ten times it."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(size=2000), np.arange(2000) < 10])
+    y = X[:, 0]
+    one, two = LinearRegression().fit(X, y), LinearRegression().fit(X, y)
+    two.coef_ = two.coef_ + np.array([0.0, 1.0])  # wrong on one row in 200
+    given = {"baseline": two, "label_range": (0.0, 2.0), "largest_error": 2.0, "public": (X, y)}
+    size = np.abs(two.predict(X) - y).mean()  # 0.005, of errors and of their squares
+    for name in ("mae", "mse"):
+        rows = Private(X.copy(), y)
+        told = outlook(one, rows, metrics=[name], **given, **BUDGET).limits[name]
+        assert 2 * size <= told.most <= 6 * size
+        assert told.most < 2 * np.sqrt(size), "twice the root of the mean square"
+    for share in (0.03, 0.3):  # of private people, who are such rows
+        part = (y < share) * 1.0
+        rows = Private(np.column_stack([y, part]), y)
+        for seed in range(5):
+            options = {"random_state": seed, "noise": "seeded", "metrics": ["mae"]}
+            found = evaluate(one, rows, epsilon=50.0, delta=1e-6, **options, **given)["mae"]
+            assert found.difference.value == pytest.approx(-part.mean(), rel=0.05)
+            assert found.verdict == "better"
 
 
 def test_rows_on_which_models_are_farther_apart_than_on_public_ones_count_in_full():
@@ -268,7 +292,7 @@ def test_the_closer_the_models_the_smaller_a_difference_is_seen():
         == outlook(model, rows, public=(X, y), **given).limits
     )
     older = OnPublic.from_dict(known.to_dict() | {"largest": {"mae": 0.1}})
-    assert set(older.means) == {"mse"}
+    assert set(older.means) == {"mse", "mse apart", "mae apart"}
     with pytest.raises(ValueError, match="finite numbers"):
         OnPublic.from_dict(known.to_dict() | {"means": {"mae": [float("inf")]}})
     for wrong in (X, (X, y, y)):

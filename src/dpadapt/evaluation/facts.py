@@ -451,22 +451,30 @@ class EvaluationFacts:
         known = self.public
         return known if known is not None and known.models == self.asked.models else None
 
-    def farthest(self, square: float, rows: float, *, whole: bool = True) -> float:
-        """How large a mean difference may be, by the mean square of differences on public rows.
+    def farthest(
+        self, square: float, rows: float, *, whole: bool = True, size: float | None = None
+    ) -> float:
+        """How large a mean difference may be, by differences on public rows.
 
         Twice what public rows say, and three deviations more, since they are a sample themselves.
 
         Parameters
         ----------
         square : float
-            The mean square.
+            Their mean square.
         rows : float
             Public rows that it is of.
         whole : bool, default=True
-            Whether differences are whole: the mean of others is at most the root of that square.
+            Whether differences are whole: their mean size is that square. The one of others is at
+            most its root.
+        size : float, optional
+            Their mean size, if it is known: where few rows make the square, far below that root.
         """
         rows, share = max(rows, 1.0), max(0.0, square)
-        share += 3 * math.sqrt((share + 1 / rows) / rows)
+        deviation = math.sqrt((share + 1 / rows) / rows)
+        if size is not None:
+            return min(1.0, _FARTHER * (max(0.0, size) + 3 * deviation))
+        share += 3 * deviation
         return min(1.0, _FARTHER * (share if whole else math.sqrt(share)))
 
     @cached_property

@@ -155,7 +155,14 @@ class Raw(NamedTuple):
         return (cut[0].around(middle + half), cut[1].around(middle - half), apart)
 
 
-def at_most(square: float, noise: float, known: float, people: float, power: float = 1.0) -> float:
+def at_most(
+    square: float,
+    noise: float,
+    known: float,
+    people: float,
+    power: float = 1.0,
+    nearer: float | None = None,
+) -> float:
     """How large a difference may be, by how far two models were seen to be apart, and by more.
 
     Parameters
@@ -170,6 +177,8 @@ def at_most(square: float, noise: float, known: float, people: float, power: flo
     people : float
     power : {1.0, 0.5}
         1 if differences are whole: then the mean square is no less than a mean. 1/2 elsewhere.
+    nearer : float, optional
+        What holds as well, by the same facts, unless the release shows that ``known`` does not.
 
     Examples
     --------
@@ -177,13 +186,21 @@ def at_most(square: float, noise: float, known: float, people: float, power: flo
     (0.07, 0.05)
     >>> round(at_most(0.04, 0.01, 0.005, 10**9), 4)
     0.07
+    >>> at_most(0.04, 0.01, 0.05, 10**9, nearer=0.02)
+    0.02
     """
     deviation = math.hypot(noise, math.sqrt((max(0.0, square) + 4 / people) / people))
     least, reach = (max(0.0, square + side * 3 * deviation) ** power for side in (-1, 1))
-    return min(1.0, reach if least > known else min(reach, known))
+    return min(1.0, reach if least > known else min(reach, known if nearer is None else nearer))
 
 
-def losses(found: FloatArray, query: MeanLosses, chance: Chance, known: float = 1.0) -> Raw:
+def losses(
+    found: FloatArray,
+    query: MeanLosses,
+    chance: Chance,
+    known: float = 1.0,
+    nearer: float | None = None,
+) -> Raw:
     """Mean losses between 0 and 1, and the difference of the first and the second.
 
     Where there are two models, the difference is shown no larger than how far they are apart on a
@@ -199,6 +216,9 @@ def losses(found: FloatArray, query: MeanLosses, chance: Chance, known: float = 
     chance : Chance
     known : float, default=1
         How large the difference may be, by public facts; releases may show that it is larger.
+    nearer : float, optional
+        What public facts say as well; it counts for nothing if the released difference is beyond,
+        by three deviations.
 
     Examples
     --------
@@ -231,7 +251,10 @@ def losses(found: FloatArray, query: MeanLosses, chance: Chance, known: float = 
     variance = max(0.0, most - max(0.0, abs(apart) - noise) ** 2)
     sides.append(chance.interval(apart, noise, variance))
     power = 1.0 if query.whole else 0.5
-    return Raw(tuple(sides), at_most(square, chance.noise, known, chance.people, power))
+    if nearer is not None:
+        deviation = math.hypot(noise, math.sqrt(variance / chance.people))
+        nearer = nearer if abs(apart) - 3 * deviation <= nearer else None
+    return Raw(tuple(sides), at_most(square, chance.noise, known, chance.people, power, nearer))
 
 
 def rankings(found: FloatArray, models: int, class_weight: float, chance: Chance) -> Raw:

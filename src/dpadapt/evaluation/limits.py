@@ -28,7 +28,7 @@ from dpadapt.privacy.accounting.calibration import gaussian_mu
 from .class_queries import ByClass
 from .facts import ComparedModels, EvaluationFacts, OnPublic, as_places
 from .intervals import Chance
-from .measures import MEASURES, Query, choose, possible, source_of, statistic
+from .measures import MEASURES, Query, apart_of, choose, possible, source_of, statistic
 from .queries import MeanLosses, Ranking
 
 _SPREAD = 2.0  # squares of differences on private rows, beside those on public rows
@@ -142,10 +142,10 @@ from here on: error rate 0.03. Below that there is no verdict.
                 f"{one.title} {_number(one.most)} at most, seen from {_number(one.limit or 0.0)}"
                 for one in blind
             )
-            by = f", by {self.public_rows:,} public rows and doubled" if self.public_rows else ""
+            by = f"by {self.public_rows:,} public rows, doubled: " if self.public_rows else ""
             yield (
                 f"{'no' if seen else f'{start}, no'} verdict is possible where the two models "
-                f"differ by less than can be seen ({facts}{by}). More rows or a larger epsilon "
+                f"differ by less than can be seen ({by}{facts}). More rows or a larger epsilon "
                 "would be needed."
             )
 
@@ -306,6 +306,9 @@ def rehearsed(facts: EvaluationFacts, X: Any, y: Any) -> EvaluationFacts:
             else:
                 numbers = query.block(answers, labels) / len(labels)
             means[source] = tuple(map(float, numbers[:-1]))
+            if isinstance(query, MeanLosses) and query.models == 2:
+                each = np.clip(np.nan_to_num(query.losses(answers, labels), nan=1.0), 0.0, 1.0)
+                means[apart_of(source)] = (float(np.abs(each[:, 0] - each[:, 1]).mean()),)
     return replace(facts, public=OnPublic(len(labels), facts.asked.models, means))
 
 

@@ -80,12 +80,27 @@ def _of_losses(
     def read(
         found: FloatArray, query: MeanLosses, facts: EvaluationFacts, chance: Chance
     ) -> tuple[list[Finding], Bins]:
-        known, public = 1.0, facts.compared
+        known, nearer, public = 1.0, 1.0, facts.compared
         if public is not None and query.models == 2 and name in public.means:
-            known = facts.farthest(public.means[name][2], public.rows, whole=query.whole)
-        return [Finding(name, title, losses(found, query, chance, known), unit(facts))], ()
+            square, rows = public.means[name][2], public.rows
+            known = nearer = facts.farthest(square, rows, whole=query.whole)
+            if (size := public.means.get(apart_of(name))) is not None:
+                nearer = facts.farthest(square, rows, size=size[0])
+        raw = losses(found, query, chance, known, min(known, nearer))
+        return [Finding(name, title, raw, unit(facts))], ()
 
     return Measure(title, needs, read)
+
+
+def apart_of(name: str) -> str:
+    """Name of the mean size of differences of losses, among what is known from public rows.
+
+    Examples
+    --------
+    >>> apart_of("mse")
+    'mse apart'
+    """
+    return f"{name} apart"
 
 
 def _read_accuracy(

@@ -260,8 +260,9 @@ def _caveats(
     if facts.label_range is not None:
         low, high = facts.label_range
         told.append(
-            f"labels and predictions are clamped to the public range {low:g} to {high:g}, and an "
-            f"error above {facts.largest_error:g} counts as that: errors beyond are not seen"
+            f"labels and predictions are clamped to the public range {low:,.6g} to {high:,.6g}, "
+            f"and an error above {facts.largest_error:,.6g} counts as that: errors beyond are not "
+            "seen"
         )
     if "log_loss" in names:
         told.append(f"a probability below {LEAST_CHANCE:g} counts as {LEAST_CHANCE:g}")
