@@ -9,10 +9,11 @@ import pytest
 
 from dpadapt import Private
 from dpadapt.learning.softmax import gradient
-from dpadapt.mixing import AdaMix, AdaptiveClip, NoisyGD, Theory
+from dpadapt.mixing import AdaMix, AdaptiveClip, GradientProjection, NoisyGD, Theory
 from dpadapt.mixing.features import PublicSample, UnitRows, penalised
 from dpadapt.mixing.solver import Iterates, Run
 from dpadapt.papers.mixing.adamix import few_shot, held_out, one_pass, theorem_penalty
+from dpadapt.papers.mixing.projection import GradientSpan
 from mixing.mixing_problems import make, noisy_gd, problem
 
 
@@ -118,6 +119,28 @@ def test_algorithm_2_by_hand():
     assert iterates.clips == pytest.approx([clip])
     mixed = clip * push + 2.0 * gradient(fitted.rows, fitted.codes, W)
     np.testing.assert_allclose(found, W - 0.3 * (mixed / (92 + 20) + 0.1 * W), rtol=1e-12)
+
+
+def test_rows_are_held_out_for_an_adaptive_clip_alone_and_the_span_has_all_of_them():
+    """The paper's Figure 5 would hide what a projection can do, if the span were smaller."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 30)), np.arange(12) % 2
+    T, t = rng.normal(size=(40, 30)), np.arange(40) % 2
+    span = GradientProjection(clip_first=True)
+    for clipping, fitted in (("fixed", 12), ("adaptive", 10)):
+        solver = AdaMix(clipping, mixing=0.0, penalty=0.0, projection=span)
+        assert len(solver.fitted_part(PublicSample(X, y, 2))) == fitted
+        model = make(solver=solver, steps=2, keep_trajectory=True).fit(
+            X, y, private=Private(T + 0, t)
+        )
+        first, second = model.trajectory_
+        sample = PublicSample(model.features_.rows(X), y, 2)
+        aside = held_out(y)
+        for part, least, most in ((sample, 0.0, 1e-4), (sample.part(~aside), 0.05, 1.0)):
+            U = GradientSpan.of(part.rows, part.codes, first)
+            moved = second - first
+            left = np.linalg.norm(moved - U.back(U.coordinates(moved))) / np.linalg.norm(moved)
+            assert least <= left <= most
 
 
 def test_noisy_descent_without_noise_finds_the_minimum():

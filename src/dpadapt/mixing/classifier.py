@@ -168,7 +168,7 @@ class UnitClassifier(PrivateEstimator, LinearClassifier):
         public, units, solver = problem.public, problem.units, self._solver
         # float32 sums are only exact enough where rows keep their places
         kind = np.float32 if session.relation == "replace-one" else np.float64
-        cleaning = solver.cleaning(units.cast(kind), solver.fitted_part(public))
+        cleaning = solver.cleaning(units.cast(kind), public)
         shape = (units.width, units.classes)
         schedule = self._schedule()
         steps = schedule.number(session)

@@ -213,7 +213,8 @@ class _Projection(Strategy):
 class GradientProjection(_Projection):
     """Project gradients on the span of the public ones.
 
-    The paper's idea; it has not helped in anything that we measured.
+    The paper's idea. On five of six data sets it made the error larger, on one smaller by less than
+    chance does (Figure 5 of page 004).
 
     Parameters
     ----------

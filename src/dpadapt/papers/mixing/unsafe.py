@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_array
 
 from dpadapt._types import FloatArray
-from dpadapt.mixing.features import PublicSample
 
 from .projection import GradientSpan
 from .queries import PricedGradients, ProjectedGradients
@@ -61,16 +60,15 @@ def unsafe_individual_losses(
     projected: Any = getattr(solver, "span", None)
     if projected is not None and public is None:
         raise ValueError("public: with projected gradients the public sample is needed.")
-    fitted = None
+    sample = None
     if projected is not None and public is not None:
         given, places = _unit(model, *public)
-        sample = PublicSample(given, places.astype(np.int64), len(model.classes_))
-        fitted = solver.fitted_part(sample)
+        sample = given, places.astype(np.int64)
     squares = np.zeros(len(rows))
     for W, clip in zip(model.trajectory_, model.clips_, strict=True):
         query: Any = PricedGradients(W, clip, model.features_)
-        if fitted is not None:
-            span = GradientSpan.of(fitted.rows, fitted.codes, W, projected.rank)
+        if sample is not None:
+            span = GradientSpan.of(*sample, W, projected.rank)
             query = ProjectedGradients(W, clip, model.features_, span, projected.clip_first)
         squares += query.norms(rows, codes) ** 2
     return np.asarray(np.sqrt(squares) / model.sigma_)
