@@ -176,10 +176,12 @@ class ClassErrors:
     def _sentence(self, place: int) -> str:
         count, (predicted, found) = int(self.counts[place]), self.usual[:, place]
         ever = "never" if predicted == 0 else "hardly ever"
+        share = count / self.rows
+        part = f"{share:.1%}" if share >= 0.0005 or not count else "less than 0.1%"
         rows, said, seen = ("is" if each == 1 else "are" for each in (count, predicted, found))
         return (
             f"Class {str(self.classes[place])!r} is {ever} predicted: {count:,} of {self.rows:,} "
-            f"public rows {rows} of it ({count / self.rows:.1%}), {predicted:,} {said} predicted "
+            f"public rows {rows} of it ({part}), {predicted:,} {said} predicted "
             f"to be, and {found:,} of the {count:,} {seen} found."
         )
 

@@ -256,6 +256,9 @@ def test_a_model_that_keeps_the_public_one_says_so():
     still = ClassNoHarm(error=0.2, after=0.2, kept=0.0).result
     assert "Kept the public model" in still
     assert "no gain that could be told from noise was seen" in still
+    hardly = ClassNoHarm(error=0.075, after=0.075, kept=0.0104).result
+    assert hardly.startswith("Kept the public model, or nearly so")
+    assert "less than 5% of the move is kept" in hardly
     moved = ClassNoHarm(error=0.2, after=0.2, kept=0.5).result
     assert "50% of the move is kept" in moved
     assert "saves or costs" in moved

@@ -169,6 +169,12 @@ def test_a_model_folder_remembers_what_was_counted(fitted, tmp_path):
     assert again.class_errors_.hardly_predicted == ["ill"]
 
 
+def test_a_class_of_two_rows_in_thousands_is_not_told_to_be_none():
+    answers = np.tile([1.0, 0.0], (7617, 1))
+    counted = ClassErrors.of(answers, (np.arange(7617) < 2) * 1, np.arange(2))
+    assert "2 of 7,617 public rows are of it (less than 0.1%)" in counted.sentences()[0]
+
+
 def test_counts_of_another_shape_are_refused():
     good = ClassErrors.of(np.eye(2), np.arange(2), np.arange(2))
     with pytest.raises(ValueError, match="counts of 2 classes"):

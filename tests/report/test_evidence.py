@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,8 @@ from dpadapt.audit import AuditResult
 from dpadapt.audit.result import settings_digest
 from dpadapt.cli.formats import given_form
 from dpadapt.evaluation import Evaluation
+from dpadapt.evaluation.evaluation import Measured
+from dpadapt.evaluation.intervals import Interval
 from dpadapt.modelfolder import ModelFolderError, load_model
 from dpadapt.modelfolder.record import Record, read_record, seal
 from dpadapt.privacy import Guarantee
@@ -129,6 +131,16 @@ def test_an_interval_has_as_many_digits_as_its_width_tells():
     rows = measured_rows({"measures": {"accuracy": measure}})
     assert rows[0][1] == "0.000 (-0.062 to 0.014)", "two of the width, and no -0"
     assert rows[0][3].startswith("54,321.000 (")
+
+
+def test_the_table_of_an_evaluation_has_the_digits_of_its_sentence():
+    sides = [(0.0, 0.0, 0.28), (0.35, 0.0, 0.6), (-0.35, -1.0, 0.16)]
+    for given in (sides, [(0.9, 0.5, 1.0), (0.8, 0.7, 0.9), (0.1, 0.098, 0.102)]):
+        measured = Measured("recall", *(Interval(*each) for each in given), larger=True)
+        row = measured_rows({"measures": {"recall": asdict(measured)}})[0]
+        assert row[1:4] == measured.texts
+    alone = Measured("recall", Interval(*given[0]), None, None, larger=True)
+    assert measured_rows({"measures": {"recall": asdict(alone)}})[0][2:4] == ("–", "–")
 
 
 def test_a_larger_evaluation_of_those_held_out_counts_as_it_is():

@@ -187,7 +187,7 @@ class AutoEstimator(PrivateEstimator):
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
         parts = self._weighed(facts.model)
-        sentences = [f"The public model is a stack of experts on {len(problem.X)} rows: {parts}."]
+        sentences = [f"The public model is a stack of experts on {len(problem.X):,} rows: {parts}."]
         sentences.extend(_constant(problem.table, facts.model))
         for role in () if problem.table is None else number_ids(problem.table):
             sentences.append(

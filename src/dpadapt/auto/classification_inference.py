@@ -25,7 +25,7 @@ from dpadapt.reweighting.plan import Course
 from dpadapt.reweighting.queries import errors
 
 _CHAINS, _SEED = 4, 5
-_HARDLY = 0.01  # of a move: less is none that anybody sees
+_HARDLY = 0.05  # of a move: less is none that anybody sees
 _ROWS = 6000  # public rows that are drawn from, at most
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -192,7 +193,7 @@ def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
     return [
         (
             str(each.get("title", name)),
-            *(_interval(each.get(key)) for key in ("model", "baseline", "difference")),
+            *_intervals(*(each.get(key) for key in ("model", "baseline", "difference"))),
             _verdict(each),
         )
         for name, each in evaluation["measures"].items()
@@ -205,13 +206,23 @@ def _verdict(measure: Any) -> str:
     return f"{verdict or '–'}{f' ({seen})' if seen else ''}"
 
 
-def _interval(given: Any) -> str:
+def _intervals(model: Any, baseline: Any, difference: Any) -> tuple[str, str, str]:
+    """With the digits that a screen has: those of both columns are the same."""
+    digits = finer = max((_digits(each) for each in (model, baseline) if each), default=0)
+    if difference:
+        finer = min(max(digits, _digits(difference)), digits + 2)
+    return _interval(model, digits), _interval(baseline, digits), _interval(difference, finer)
+
+
+def _digits(given: Mapping[str, float]) -> int:
+    wide = given["high"] - given["low"] or abs(given["value"])
+    return min(6, max(0, 1 - math.floor(math.log10(max(wide, 1e-12)))))
+
+
+def _interval(given: Any, digits: int) -> str:
     if not given:
         return "–"
-    value, low, high = (given[key] for key in ("value", "low", "high"))
-    wide = max(high - low or abs(value), 1e-12)
-    digits = min(6, max(0, 1 - math.floor(math.log10(wide))))  # as on a screen
-    value, low, high = (f"{each:z,.{digits}f}" for each in (value, low, high))
+    value, low, high = (f"{given[key]:z,.{digits}f}" for key in ("value", "low", "high"))
     return f"{value} ({low} to {high})"
 
 
