@@ -14,7 +14,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from dpadapt.auto.queries import MeanNumber
 from scipy.sparse import csr_matrix
 
 from dpadapt import (
@@ -38,6 +37,7 @@ from dpadapt.privacy import Cleaning, PrivacyError, RowSum
 from dpadapt.privacy.mechanisms import Gaussian, GaussianPurse, count_labels
 from dpadapt.privacy.mechanisms.counted import COUNTED, LabelledRows, counted
 from dpadapt.privacy.statistics import SecondMoment
+from dpadapt.privacy.statistics.forms import mean_number
 
 SURE = {"epsilon": 1e6, "delta": 1e-6, "noise": "seeded", "random_state": 0}
 ROWS = 400
@@ -375,7 +375,7 @@ def test_a_row_of_no_label_may_be_farther_away_than_any_other():
 
 
 def test_what_a_row_of_zeros_adds_is_taken_off():
-    query = MeanNumber(Cleaning(9.0, label_range=(-1.0, 1.0)), lambda X, y: X[:, 0] - 3, -5.0, 5.0)
+    query = mean_number(Cleaning(9.0, label_range=(-1.0, 1.0)), lambda X, y: X[:, 0] - 3, -5.0, 5.0)
     X, y = np.full((6, 1), 4.0), [0.0, np.nan, 1.0, np.nan, 0.0, None]
     with Private(X, y).open(**SURE) as session:
         hidden = session.hide(RowSum(query))

@@ -398,5 +398,5 @@ def test_replay_finds_a_purse_that_was_spent_twice(monkeypatch):
 
 def test_a_hair_is_more_than_what_rounding_allows():
     allowed = GaussianPurse().allowance
-    assert allowed < Fraction(1 + purse_module.HAIR) ** 2
+    assert allowed < Fraction(1 + purse_module.PURSE_ROUNDING) ** 2
     assert allowed > 10 * Fraction(0.1)

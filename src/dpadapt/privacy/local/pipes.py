@@ -92,7 +92,7 @@ def ask_programs(
     Examples
     --------
     >>> ask_programs([["cat"], ["true"]], [b"hello\n"] * 2, timeout=5, at_once=2, most_bytes=100)
-    [Heard(line=b'hello\n', problem=None), Heard(line=b'', problem='died')]
+    [ProgramOutput(line=b'hello\n', problem=None), ProgramOutput(line=b'', problem='died')]
     """
     if os.name != "posix":
         raise OSError("agents in processes need a POSIX system (Linux, macOS).")
