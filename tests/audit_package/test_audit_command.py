@@ -158,7 +158,7 @@ def test_under_add_remove_the_neighbour_lacks_the_row(table):
 def rows_alone(monkeypatch):
     """Break the library: what is stated of people is what holds for one row."""
     monkeypatch.setattr(
-        "dpadapt.privacy.units.people.of_people", lambda event, rows: event.under("replace-unit")
+        "dpadapt.privacy.rows.people.of_people", lambda event, rows: event.under("replace-unit")
     )
 
 

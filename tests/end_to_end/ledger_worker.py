@@ -26,11 +26,11 @@ from multiprocessing.synchronize import Barrier
 
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent
-from dpadapt.privacy.core.errors import BudgetExceeded
 from dpadapt.privacy.ledger import tables as tables
 from dpadapt.privacy.ledger.ledger import Account, Ledger
 from dpadapt.privacy.ledger.records import encode_events
 from dpadapt.privacy.ledger.sqlite import SqliteStore
+from dpadapt.privacy.rows.errors import BudgetExceeded
 
 CHECKED: Barrier  # of all processes of a race
 

@@ -10,9 +10,9 @@ from dpadapt import AutoClassifier, BudgetExceeded, PrivacyError, Private, evalu
 from dpadapt.audit import replay
 from dpadapt.evaluation import hold_out
 from dpadapt.privacy import Cleaning, Ledger, LedgerError, RowSum
+from dpadapt.privacy.core.holdout import paid_part
 from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.statistics import SecondMoment
-from dpadapt.privacy.units.parts import paid_part
 from dpadapt.testing.independent_accountant import recompute_epsilon
 from dpadapt.testing.search import HOSTILE_ROWS, hostile_row
 from dpadapt.testing.tape import releases, taped

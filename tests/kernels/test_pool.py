@@ -19,9 +19,9 @@ from dpadapt.kernels.pool import Pool
 from dpadapt.kernels.queries import whitened_sensitivity
 from dpadapt.kernels.release import released
 from dpadapt.privacy import Cleaning, Private, Rows
-from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.mechanisms.gaussian import NUGGET
+from dpadapt.privacy.rows.errors import PrivacyError
 
 ALPHA = 1e-6
 RNG = np.random.default_rng(6)

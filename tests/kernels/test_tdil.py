@@ -21,7 +21,7 @@ from dpadapt.papers.kernels.rounds import Rounds
 from dpadapt.privacy import Cleaning, Private, Rows
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import BoundedRangeEvent, GaussianEvent
-from dpadapt.privacy.core.errors import PrivacyError
+from dpadapt.privacy.rows.errors import PrivacyError
 
 ALPHA = 1e-6
 

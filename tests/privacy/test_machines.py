@@ -27,8 +27,8 @@ from dpadapt.papers.kernels.machines import (
 )
 from dpadapt.privacy.accounting.composition import compose_delta, compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
-from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
+from dpadapt.privacy.rows.errors import PrivacyError
 
 ALPHA = 1e-6
 FACTS = {"prediction": 1e-4, "bound": 1.0, "norm": 1.0, "epsilon": 1.0, "delta": 1e-6}

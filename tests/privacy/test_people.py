@@ -39,6 +39,7 @@ from dpadapt.privacy.accounting.events import (
     LaplaceEvent,
     PureEvent,
 )
+from dpadapt.privacy.core.holdout import hold_out
 from dpadapt.privacy.mechanisms import (
     Exponential,
     FilteredGaussian,
@@ -48,10 +49,9 @@ from dpadapt.privacy.mechanisms import (
     RandomisedResponse,
     SymmetricGaussian,
 )
+from dpadapt.privacy.rows.groups import of_people
+from dpadapt.privacy.rows.people import People
 from dpadapt.privacy.statistics import SecondMoment
-from dpadapt.privacy.units import hold_out
-from dpadapt.privacy.units.groups import of_people
-from dpadapt.privacy.units.people import People
 from dpadapt.testing.independent_accountant import recompute_epsilon
 from dpadapt.testing.search import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row
 from dpadapt.testing.tape import releases, taped
@@ -361,7 +361,7 @@ def test_the_order_of_people_is_random(monkeypatch):
     """Somebody with another id stands anywhere: the order is that of a secret key."""
     first = []
     for place in range(200):
-        monkeypatch.setattr("dpadapt.privacy.units.people._KEY", bytes([place] * 32))
+        monkeypatch.setattr("dpadapt.privacy.rows.people._KEY", bytes([place] * 32))
         people = People.named(["ann", "bob", "cy", "di"], 1)
         first.append(int(people.of[0]))
     assert min(np.bincount(first, minlength=4)) > 25, "50 expected, standard deviation 6"

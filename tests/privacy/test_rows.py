@@ -23,8 +23,8 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 from dpadapt.privacy import Cleaning, PrivacyError, Private, Schema
-from dpadapt.privacy.core.quiet import muted, quiet
 from dpadapt.privacy.rows import sources as rows_module
+from dpadapt.privacy.rows.quiet import muted, quiet
 from dpadapt.privacy.rows.tables import numbers
 from dpadapt.privacy.statistics import SecondMoment
 from one_cell import tables_seen

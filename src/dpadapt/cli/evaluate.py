@@ -233,7 +233,7 @@ def _held_out(private: Private, job: EvaluateOptions, model: Any, account: Accou
     says what its own fit did.
     """
     from dpadapt.modelfolder.record import read_record
-    from dpadapt.privacy.units.parts import paid_part
+    from dpadapt.privacy.core.holdout import paid_part
 
     say_note("the private file must be that of fit, its rows in the same order.")
     released, held = model.guarantee_.events, read_record(job.model)[0].held_out

@@ -1,4 +1,4 @@
-from ..privacy.units import hold_out as hold_out
+from ..privacy.core.holdout import hold_out as hold_out
 from .evaluation import Evaluation as Evaluation
 from .evaluation import Measured as Measured
 from .facts import OnPublic as OnPublic

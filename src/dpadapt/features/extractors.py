@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpadapt import _validate as validate
 from dpadapt._types import FloatArray
-from dpadapt.privacy.core.errors import LET_THROUGH
+from dpadapt.privacy.rows.errors import LET_THROUGH
 
 PROBED = 8  # public items on which an extractor must prove that it treats items one by one
 _TOLERANCE = 1e-3  # of the largest feature: far above rounding, far below what a batch norm does

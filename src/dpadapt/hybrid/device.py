@@ -28,9 +28,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.files.whole_files import draft_of, sync, writer_lock
 from dpadapt.privacy.local.agents import Agents
+from dpadapt.privacy.rows.errors import PrivacyError
 
 from . import protocol
 from .questions import question_from_dict

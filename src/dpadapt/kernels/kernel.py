@@ -29,7 +29,7 @@ from sklearn.metrics import pairwise
 from dpadapt._types import FloatArray
 from dpadapt.learning.constraints import Count, Like, NonNegative, Null, ParameterTable, Positive
 from dpadapt.learning.strategy import Strategy
-from dpadapt.privacy.core.errors import LET_THROUGH
+from dpadapt.privacy.rows.errors import LET_THROUGH
 
 _ROUNDING = 1e-12  # of a squared norm: the tolerance of a solver covers it
 

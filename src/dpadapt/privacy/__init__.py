@@ -13,7 +13,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .core.cleaning import Cleaning, RowMap, shrink_factors
-from .core.errors import BudgetExceeded, LedgerError, PrivacyError
 from .core.guarantee import Guarantee
 from .core.hidden import Hidden
 from .core.mechanism import Grant, Mechanism
@@ -21,6 +20,7 @@ from .core.private import Private
 from .core.session import Session
 from .core.statistic import RowMean, Rows, RowSum, Statistic
 from .local.agents import Agents
+from .rows.errors import BudgetExceeded, LedgerError, PrivacyError
 from .rows.schema import Schema
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from dpadapt import Private
 from dpadapt._lazy import named
 from dpadapt._types import FloatArray, IntArray
 from dpadapt.privacy import RowMean, Session
-from dpadapt.privacy.core.quiet import quiet
 from dpadapt.privacy.core.sample import ROUNDING, Sample
 from dpadapt.privacy.core.statistic import Rows, Statistic
+from dpadapt.privacy.rows.quiet import quiet
 from dpadapt.privacy.statistics.gram import Gram
 
 from .search import HOSTILE_LABELS, HOSTILE_ROWS, hostile_row, require

@@ -51,9 +51,9 @@ from dpadapt.learning.constraints import (
 )
 from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Grant, Mechanism, PrivacyError, Session
-from dpadapt.privacy.core.errors import LET_THROUGH, kind_of
-from dpadapt.privacy.core.quiet import raised_here
 from dpadapt.privacy.local import Estimate, Poll, estimate
+from dpadapt.privacy.rows.errors import LET_THROUGH, kind_of
+from dpadapt.privacy.rows.quiet import raised_here
 
 from .doors.weights import RowWeights, density_schedule
 from .learners import Learner, LearningTask, WeightedRows

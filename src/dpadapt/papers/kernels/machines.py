@@ -68,10 +68,10 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import Addition, Event, NoisyEvent, PureEvent
 from dpadapt.privacy.core.noise import NoiseSource, SecureNoise
-from dpadapt.privacy.core.quiet import withheld
 from dpadapt.privacy.mechanisms.answers import Answers
 from dpadapt.privacy.mechanisms.asked_model import AskedModel, Interactive
 from dpadapt.privacy.mechanisms.secret_state import Remembered
+from dpadapt.privacy.rows.quiet import withheld
 
 
 @dataclass(frozen=True, slots=True)

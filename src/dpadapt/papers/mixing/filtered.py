@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from dpadapt import _validate
 from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.events import Relation
-from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.hidden import Hidden, finite
 from dpadapt.privacy.core.noise import NoiseSource
-from dpadapt.privacy.core.quiet import withheld
 from dpadapt.privacy.core.sample import Known, Reduction, Sample
 from dpadapt.privacy.core.statistic import RowMean, RowSum, Statistic
 from dpadapt.privacy.mechanisms.gaussian import Gaussian, gaussian
+from dpadapt.privacy.rows.errors import PrivacyError
+from dpadapt.privacy.rows.quiet import withheld
 
 
 class FilteredMean(RowMean):

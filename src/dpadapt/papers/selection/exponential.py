@@ -40,10 +40,10 @@ from scipy.special import ndtri
 from dpadapt import _validate
 from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.events import Event, Relation
-from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.hidden import Hidden
 from dpadapt.privacy.core.mechanism import Noise
 from dpadapt.privacy.core.noise import NoiseSource
+from dpadapt.privacy.rows.errors import PrivacyError
 
 _PROPOSALS = 64  # at 0.8 accepted and more, all are rejected with probability 1e-44
 _STEEPEST = 1e12  # of a; beyond it v is taken for a shorter one, as by a projection on a ball

@@ -16,10 +16,10 @@ from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.events import Addition, Event, Relation, check_events
 from dpadapt.privacy.accounting.renyi import renyi_orders, renyi_sum
 from dpadapt.privacy.core.doors import check_door
-from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.hidden import Hidden
 from dpadapt.privacy.core.mechanism import Mechanism, Noise
 from dpadapt.privacy.core.noise import NoiseSource
+from dpadapt.privacy.rows.errors import PrivacyError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What a fit with a hold-out has paid for in advance: an evaluation, to be used once.
 
 A fit on people of one part charges, in one split, its own events and a Gaussian release for an
-evaluation of the other part (:mod:`dpadapt.privacy.units.parts`). The charge says which part that
+evaluation of the other part (:mod:`dpadapt.privacy.core.holdout`). The charge says which part that
 is. Who evaluates writes down first, in the same ledger, that the reserve of that charge is used: a
 second one is refused there, whichever process, machine or copy of a model it comes from. So a
 reserve that was paid for and not used can be used after a crash.

@@ -45,7 +45,7 @@ READERS = frozenset(
         "papers/selection/random_stopping.py",
     }
 )
-# what states a bound for one replaced row that adds up over several (privacy/units/groups.py)
+# what states a bound for one replaced row that adds up over several (privacy/rows/groups.py)
 FOR_PEOPLE = frozenset(
     {
         "papers.selection.exponential.Exponential",

@@ -4,7 +4,7 @@ import sys
 
 from ... import _validate
 from ..accounting.reviewed import DOORS, FOR_PEOPLE
-from .errors import PrivacyError
+from ..rows.errors import PrivacyError
 
 
 def check_door(mechanism: object, people: object = None) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from .errors import PrivacyError
+from ..rows.errors import PrivacyError
 
 _MOST = 1e300  # of a number that noise is added to
 

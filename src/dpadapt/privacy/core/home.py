@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .errors import PrivacyError
+from ..rows.errors import PrivacyError
 
 _FORKS: list[None] = []  # one for each process from which this one was forked
 if hasattr(os, "register_at_fork"):

@@ -19,7 +19,7 @@ from dpadapt._types import FloatArray
 
 from ... import _validate
 from ..accounting.events import Event, Relation
-from .errors import PrivacyError
+from ..rows.errors import PrivacyError
 from .hidden import Hidden, Part
 from .noise import NoiseSource
 

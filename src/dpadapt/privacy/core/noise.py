@@ -71,7 +71,7 @@ from ..accounting.events import (
     GaussianEvent,
     LaplaceEvent,
 )
-from .errors import PrivacyError
+from ..rows.errors import PrivacyError
 from .home import here
 
 _FLOAT_CAVEAT = (

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ..accounting.calibration import calibrate
 from ..accounting.composition import compose_epsilon
 from ..accounting.events import Event, Relation
-from .errors import PrivacyError
+from ..rows.errors import PrivacyError
 from .mechanism import Mechanism
 from .noise import NoiseSource
 

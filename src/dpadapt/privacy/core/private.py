@@ -67,7 +67,7 @@ class Private:
     __slots__ = ("_charged", "_rows")
 
     def __init__(self, X: Any, y: Any = None, *, unit: Any = None, max_rows: Any = None) -> None:
-        from ..units.people import memory_rows
+        from ..rows.people import memory_rows
 
         self._rows: RowSource = memory_rows(X, y, unit, max_rows)
         self._charged: list[tuple[Event, ...]] = []
@@ -100,7 +100,7 @@ class Private:
         >>> Private.from_parquet(file, label="wage")
         Private(2 rows, 1 column, labelled)
         """
-        from ..units.people import parquet_rows
+        from ..rows.people import parquet_rows
 
         return cls._of(parquet_rows(path, label, unit, max_rows), [])
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from dpadapt._types import FloatArray
 
 from ..accounting.events import Relation
+from ..rows.errors import PrivacyError
+from ..rows.quiet import muted
 from ..rows.sources import BLOCK_ROWS, RowSource
 from .cleaning import RowMap
-from .errors import PrivacyError
 from .hidden import Opaque, Part
 from .home import Home
-from .quiet import muted
 
 Known = NDArray[np.bool_]
 CleanBlock = tuple[FloatArray, FloatArray | None, Known | None]

@@ -19,17 +19,17 @@ from dpadapt._types import FloatArray
 
 from ... import _validate
 from ..accounting.events import Event, ParallelEvent, Relation
+from ..rows.errors import PrivacyError
 from ..rows.foreign import noted
+from ..rows.quiet import muted, withheld
 from ..rows.sources import RowSource
 from .doors import check_door
-from .errors import PrivacyError
 from .guarantee import Guarantee
 from .hidden import Hidden, Part, claimed, finite
 from .home import Home
 from .mechanism import Counting, Grant, Mechanism
 from .noise import NoiseSource
 from .pricing import Budget, calibrated, priced
-from .quiet import muted, withheld
 from .sample import Progress, Sample
 from .shown import delta_caveat, foreign_caveat, printed_caveat
 from .statistic import Statistic

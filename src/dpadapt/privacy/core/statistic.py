@@ -17,8 +17,8 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
+from ..rows.errors import PrivacyError
 from .cleaning import RowMap
-from .errors import PrivacyError
 from .memory import check_memory
 from .sample import ORDER_SLACK, ROUNDING, Known, Sample
 

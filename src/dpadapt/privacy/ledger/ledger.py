@@ -27,7 +27,7 @@ from ... import _validate
 from ..accounting.composition import relation_of
 from ..accounting.events import Event, GaussianEvent, Relation
 from ..accounting.reserves import Reserve, reserve_of
-from ..core.errors import LedgerError
+from ..rows.errors import LedgerError
 from . import tables as tables
 from .adopting import adopt
 from .opening import open_store
@@ -251,7 +251,7 @@ class Account:
     >>> account.charge([GaussianEvent("mean", sensitivity=1.0, scale=2.0)], label="fit")
     Traceback (most recent call last):
     ...
-    dpadapt.privacy.core.errors.BudgetExceeded: the budget of epsilon 1 at delta 1e-06 would be \
+    dpadapt.privacy.rows.errors.BudgetExceeded: the budget of epsilon 1 at delta 1e-06 would be \
 passed: spent 0, asked 2.254, left 1 (epsilons at that delta; they compose tightly, so they need \
 not add up). Nothing was released. Ask for at most what is left: a budget is for a data set's \
 whole life, nothing raises it.

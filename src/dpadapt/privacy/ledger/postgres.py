@@ -9,7 +9,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, inspect, make_url
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from ..core.errors import LedgerError
+from ..rows.errors import LedgerError
 from .layout import schema
 from .store import Store
 

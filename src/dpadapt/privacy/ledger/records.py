@@ -17,7 +17,7 @@ from typing import Any
 from ..accounting.calibration import gaussian_mu
 from ..accounting.composition import compose_epsilon, fits, quick_epsilon, quickly_fits
 from ..accounting.events import Event, GaussianEvent, event_from_dict, is_known
-from ..core.errors import BudgetExceeded
+from ..rows.errors import BudgetExceeded
 from .sums import summed
 
 TOLERANCE = 1e-12  # of a budget, relative

@@ -16,9 +16,9 @@ from sqlalchemy import Connection, Engine, create_engine, select, update
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from ..core.errors import LedgerError
 from ..files.file_home import FileHome, NotAtHome, home_of, journals, read_on_disk
 from ..files.whole_files import draft_of, sync, whole_file, writer_lock
+from ..rows.errors import LedgerError
 from .layout import VERSION, schema
 from .store import CREATE, Store
 

@@ -1,7 +1,7 @@
 """Where a ledger lives: a SQLite file or a PostgreSQL database, one schema for both.
 
 A store hands out transactions and turns whatever the database says into a
-:class:`~dpadapt.privacy.core.errors.LedgerError` that names the ledger and what to do. Every
+:class:`~dpadapt.privacy.rows.errors.LedgerError` that names the ledger and what to do. Every
 transaction opens its own connection and closes it: threads, forks and copies share nothing.
 """
 
@@ -15,8 +15,8 @@ from pathlib import Path
 from sqlalchemy import Connection, Engine, insert, inspect, select, update
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from ..core.errors import LedgerError
 from ..files.whole_files import patience
+from ..rows.errors import LedgerError
 from .layout import OLD, VERSION, metadata, schema
 
 CREATE = "Create one with `dpadapt ledger create`."

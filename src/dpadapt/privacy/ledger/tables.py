@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, insert, select, update
 
 from ..accounting.events import Event
-from ..core.errors import LedgerError
+from ..rows.errors import LedgerError
 from .layout import charges as _charges
 from .layout import datasets as _datasets
 from .records import Balance, Charge, Dataset, chain, decode_events, digest_of, genesis

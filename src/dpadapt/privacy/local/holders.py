@@ -15,8 +15,8 @@ from dpadapt._types import FloatArray, IntArray
 
 from ... import _validate
 from ..core.noise import NoiseSource
-from ..core.quiet import muted, quiet, withheld
 from ..rows.cells import cells_of, codes
+from ..rows.quiet import muted, quiet, withheld
 from ..rows.sources import MemoryRows, ParquetRows
 from ..rows.tables import numbers
 from .randomisers import BinaryResponse, GaussianResponse

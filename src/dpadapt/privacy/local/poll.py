@@ -12,10 +12,10 @@ from dpadapt._types import IntArray
 
 from ... import _validate
 from ..accounting.events import Event, ParallelEvent
-from ..core.errors import PrivacyError
 from ..core.guarantee import Guarantee
 from ..core.noise import _FLOAT_CAVEAT as FLOAT_CAVEAT
 from ..core.noise import NoiseSource
+from ..rows.errors import PrivacyError
 from .holders import Question
 from .randomisers import BallResponse, BinaryResponse, GaussianResponse
 from .replies import Randomiser, Replies

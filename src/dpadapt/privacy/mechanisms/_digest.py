@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import LET_THROUGH
-from ..core.quiet import quiet
+from ..rows.errors import LET_THROUGH
+from ..rows.quiet import quiet
 from ..rows.schema import as_read
 from ..rows.sources import Block
 

@@ -16,9 +16,9 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
-from ..core.errors import LET_THROUGH, PrivacyError, unreadable
-from ..core.quiet import muted
 from ..core.session import Session
+from ..rows.errors import LET_THROUGH, PrivacyError, unreadable
+from ..rows.quiet import muted
 from .asked_model import AskedModel
 from .secret_state import Remembered, SecretState
 

@@ -11,10 +11,10 @@ from dpadapt._types import FloatArray
 
 from ... import _validate
 from ..core.doors import is_door
-from ..core.errors import PrivacyError
 from ..core.hidden import Hidden
 from ..core.mechanism import Mechanism
 from ..core.noise import NoiseSource
+from ..rows.errors import PrivacyError
 from ..statistics.gram import Gram
 
 
@@ -111,7 +111,7 @@ class AskedModel:
     >>> AskedModel(gram, lambda table: table[:, :1], lambda score: score, questions)
     Traceback (most recent call last):
     ...
-    dpadapt.privacy.core.errors.PrivacyError: mechanism: only those of dpadapt may see \
+    dpadapt.privacy.rows.errors.PrivacyError: mechanism: only those of dpadapt may see \
 un-noised answers, a GaussianPath, PINPConstants or SparseVectorConstants; got function.
     """
 

@@ -19,8 +19,8 @@ from dpadapt._types import FloatArray
 from ..accounting.composition import compose_epsilon
 from ..accounting.events import Event
 from ..core.doors import check_door
-from ..core.errors import PrivacyError
 from ..core.session import Session
+from ..rows.errors import PrivacyError
 from ..rows.foreign import note, noted
 from .answers import Answers
 from .asked_model import AskedModel, check_interactive
@@ -100,7 +100,7 @@ def restore_answers(session: Session, model: AskedModel, state: str | os.PathLik
     >>> restore_answers(session, model, "nowhere.db")
     Traceback (most recent call last):
     ...
-    dpadapt.privacy.core.errors.PrivacyError: state: there is no file nowhere.db.
+    dpadapt.privacy.rows.errors.PrivacyError: state: there is no file nowhere.db.
     """
     rows = session._part("all").rows
     file = SecretState.open(state, _facts(session, model), rows.long_blocks())

@@ -31,12 +31,12 @@ import numpy as np
 from dpadapt._lazy import named
 from dpadapt._types import FloatArray
 
-from ..core.errors import PrivacyError
 from ..core.hidden import Part
 from ..core.mechanism import Counting, Mechanism
 from ..core.sample import Sample
 from ..core.session import Session
 from ..core.statistic import Statistic
+from ..rows.errors import PrivacyError
 from .gaussian import Gaussian
 
 COUNTED = "rows with a label"

@@ -18,8 +18,8 @@ from scipy.linalg import solve_triangular
 from dpadapt._types import FloatArray
 
 from ..accounting.events import Event, Relation
-from ..core.errors import PrivacyError
 from ..core.noise import NoiseSource
+from ..rows.errors import PrivacyError
 from ..statistics.gram import Gram
 from .answers import Answers
 from .asked_model import AskedModel, Interactive

@@ -13,10 +13,10 @@ from dpadapt._types import FloatArray
 
 from ... import _validate
 from ..accounting.events import Event, GaussianEvent, Relation
-from ..core.errors import PrivacyError
 from ..core.hidden import Hidden, Part
 from ..core.mechanism import Mechanism
 from ..core.noise import NoiseSource
+from ..rows.errors import PrivacyError
 from .gaussian import check_square, gaussian, svec, symmetric_gaussian
 
 # Shares are added up exactly, however small they are. Ten times the float64 number 0.1 is a hair

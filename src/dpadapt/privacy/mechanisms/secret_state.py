@@ -26,8 +26,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core.errors import PrivacyError
 from ..files.file_home import NotAtHome, home_of, journals, read_on_disk
+from ..rows.errors import PrivacyError
 from ..rows.sources import Block
 from ._digest import framed, keyed_digest
 

@@ -15,7 +15,6 @@ import numpy as np
 from dpadapt._lazy import is_of, named
 from dpadapt._types import FloatArray
 
-from ..core.errors import PrivacyError
 from ..core.hidden import Hidden
 from ..core.mechanism import Grant, Mechanism, Noise
 from ..core.noise import ExactNoise, SecureNoise
@@ -27,6 +26,7 @@ from ..mechanisms.answers import Answers
 from ..mechanisms.asked_model import Interactive
 from ..mechanisms.path import QUESTION_NUGGET, GaussianPath, _PathAnswers
 from ..mechanisms.purse import GaussianPurse
+from ..rows.errors import PrivacyError
 from .tape import Recorded, Recording
 
 _MACHINES = "dpadapt.papers.kernels.machines"

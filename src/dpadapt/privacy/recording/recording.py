@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import _validate
-from ..core.errors import PrivacyError
+from ..rows.errors import PrivacyError
 from .places import places
 from .tape import Recording
 

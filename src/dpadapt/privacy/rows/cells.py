@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from dpadapt._types import FloatArray
 
-from ..core.errors import LET_THROUGH
+from .errors import LET_THROUGH
 
 Cells = FloatArray | list[Any]  # of one column: numbers, or whatever they are
 _NUMBERS = (float, int, np.floating, np.integer, np.bool_, Decimal, Fraction)

@@ -53,7 +53,7 @@ import sklearn
 
 from dpadapt._types import BoolArray
 
-from ..core.quiet import muted
+from .quiet import muted
 from .row_wise import closed, content, names_of_unknown, parts_of, row_wise
 from .total import Results, by_rows, taken
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from ..core.errors import LET_THROUGH, PrivacyError
+from .errors import LET_THROUGH, PrivacyError
 
 AHEAD = 2  # batches decoded before they are asked for
 BATCH_BLOCKS = 4  # blocks in a batch: pyarrow decodes long batches faster, blocks stay in the cache

@@ -54,7 +54,10 @@ _CELLS = (bool, int, float, complex, str, bytes, object)  # types of cells, and 
 # Of the trusted core, what a map may hold and does not call; statistics may hold code of others.
 _CLOSED = tuple(
     f"dpadapt.privacy.{name}."
-    for name in ("accounting", "core", "files", "ledger", "local", "mechanisms", "units")
+    for name in (
+        *("accounting", "core", "files", "ledger", "local", "mechanisms"),
+        *("rows.errors", "rows.people", "rows.quiet"),
+    )
 )
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, range, slice, type(Ellipsis))
 _SETS = (list, tuple, set, frozenset)

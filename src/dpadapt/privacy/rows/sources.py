@@ -18,11 +18,11 @@ import numpy as np
 
 from dpadapt._types import FloatArray, IntArray
 
-from ..core.errors import PrivacyError
-from ..core.quiet import quiet
 from . import parquet as _parquet
 from .arrow import ArrowBlock, arrow_cells
 from .cells import cells_of, codes, numbers_of
+from .errors import PrivacyError
+from .quiet import quiet
 from .schema import as_read
 from .tables import Table, numbers, objects
 
@@ -47,7 +47,7 @@ class RowSource(ABC):
     columns: tuple[str, ...] | None
     n_columns: int
     labelled: bool
-    people: Any = None  # whose rows they are, where people have several (units/people.py)
+    people: Any = None  # whose rows they are, where people have several (people.py)
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
-from ..core.errors import LET_THROUGH
 from .cells import Cells, cells_of, numbers_of
+from .errors import LET_THROUGH
 
 Table = Any  # one block of rows: an array, a DataFrame, a sparse matrix or a Block
 

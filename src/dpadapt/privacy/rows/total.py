@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpadapt._types import BoolArray
 
-from ..core.errors import LET_THROUGH
+from .errors import LET_THROUGH
 
 _Places = NDArray[np.intp]
 Results = tuple[Any, ...]  # arrays with one row for each row of a call; or None

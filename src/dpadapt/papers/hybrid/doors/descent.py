@@ -13,10 +13,10 @@ from dpadapt import _validate
 from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.events import Event, Relation
 from dpadapt.privacy.core.cleaning import RowMap, shrink_factors
-from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.hidden import Hidden
 from dpadapt.privacy.core.mechanism import Noise
 from dpadapt.privacy.core.noise import NoiseSource, _ContinuousNoise, _power_of_two
+from dpadapt.privacy.rows.errors import PrivacyError
 from dpadapt.privacy.rows.sources import RowSource
 
 from .draws import check_drawn, check_rate

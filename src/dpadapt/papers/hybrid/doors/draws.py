@@ -13,12 +13,12 @@ from dpadapt import _validate
 from dpadapt._types import FloatArray, IntArray
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import Addition, Event, PureEvent, Relation
-from dpadapt.privacy.core.errors import LET_THROUGH, PrivacyError, kind_of
 from dpadapt.privacy.core.hidden import Hidden, Opaque
 from dpadapt.privacy.core.mechanism import OwnEpsilon
 from dpadapt.privacy.core.noise import NoiseSource, SecureNoise, _ContinuousNoise
-from dpadapt.privacy.core.quiet import quiet
 from dpadapt.privacy.core.sample import Progress
+from dpadapt.privacy.rows.errors import LET_THROUGH, PrivacyError, kind_of
+from dpadapt.privacy.rows.quiet import quiet
 from dpadapt.privacy.rows.sources import Block, RowSource
 
 from .weights import RowWeights, cap_of, draw_rate, mass_of, projected

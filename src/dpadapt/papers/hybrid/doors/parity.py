@@ -34,11 +34,11 @@ from numpy.typing import NDArray
 from dpadapt import _validate
 from dpadapt._types import FloatArray
 from dpadapt.privacy.accounting.events import Event, PureEvent
-from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.hidden import Hidden
 from dpadapt.privacy.core.mechanism import OwnEpsilon
 from dpadapt.privacy.core.noise import NoiseSource
 from dpadapt.privacy.core.statistic import Rows
+from dpadapt.privacy.rows.errors import PrivacyError
 
 _CHUNK = 1 << 16  # rows packed at once
 

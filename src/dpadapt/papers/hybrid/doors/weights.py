@@ -44,13 +44,13 @@ import numpy as np
 from dpadapt import _validate
 from dpadapt._types import FloatArray
 from dpadapt.privacy.core.cleaning import RowMap
-from dpadapt.privacy.core.errors import PrivacyError
 from dpadapt.privacy.core.hidden import Part
-from dpadapt.privacy.core.quiet import withheld
 from dpadapt.privacy.core.sample import Known, Reduction, Sample
 from dpadapt.privacy.core.session import Session
 from dpadapt.privacy.core.statistic import RowMean, Statistic, check_sum
+from dpadapt.privacy.rows.errors import PrivacyError
 from dpadapt.privacy.rows.foreign import apply
+from dpadapt.privacy.rows.quiet import withheld
 from dpadapt.privacy.rows.sources import BLOCK_ROWS
 
 ALIAS_BLOCK = 1 << 16  # log-weights at a time: temporaries stay in the processor's cache

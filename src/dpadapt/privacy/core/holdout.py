@@ -30,16 +30,16 @@ from ... import _validate
 from ..accounting.calibration import gaussian_mu
 from ..accounting.events import Event, GaussianEvent, ParallelEvent
 from ..accounting.reserves import Reserve, reserve_label
-from ..core.errors import PrivacyError
-from ..core.home import Home
-from ..core.pricing import Budget
-from ..core.private import Private
 from ..rows.arrow import ArrowBlock
+from ..rows.errors import PrivacyError
+from ..rows.people import People
 from ..rows.schema import ReadBlock
 from ..rows.sources import Block, RowSource
 from ..rows.tables import Table
 from ..rows.total import taken
-from .people import People
+from .home import Home
+from .pricing import Budget
+from .private import Private
 
 _ROUNDING = 1e-12  # of a square of mu, which adds up from several
 

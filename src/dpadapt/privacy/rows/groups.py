@@ -32,7 +32,7 @@ from ..accounting.events import (
     LaplaceEvent,
     PureEvent,
 )
-from ..core.errors import PrivacyError
+from .errors import PrivacyError
 
 _NOISY = (BoundedRangeEvent, DiscreteGaussianEvent, GaussianEvent, LaplaceEvent)
 

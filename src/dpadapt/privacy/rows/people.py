@@ -50,13 +50,13 @@ from dpadapt._types import FloatArray, IntArray
 
 from ... import _validate
 from ..accounting.events import Event, Relation
-from ..core.errors import LET_THROUGH, PrivacyError
-from ..core.quiet import withheld
-from ..rows.arrow import ArrowBlock, arrow_cells
-from ..rows.cells import cell_number, cells_of, key
-from ..rows.parquet import parquet_files
-from ..rows.sources import Block, MemoryRows, ParquetRows, RowSource
+from .arrow import ArrowBlock, arrow_cells
+from .cells import cell_number, cells_of, key
+from .errors import LET_THROUGH, PrivacyError
 from .groups import of_people
+from .parquet import parquet_files
+from .quiet import withheld
+from .sources import Block, MemoryRows, ParquetRows, RowSource
 
 _KEY = secrets.token_bytes(32)  # of the order of people
 _DIGITS = re.compile(r"([+-]?)(\d+)(\.0*)?", re.ASCII)  # of a text that is a whole number

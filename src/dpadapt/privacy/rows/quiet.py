@@ -123,7 +123,7 @@ def withheld(compute: Callable[[], Result], *passing: type[BaseException]) -> Re
     >>> withheld(lambda: {}["a secret"])
     Traceback (most recent call last):
     ...
-    dpadapt.privacy.core.errors.PrivacyError: the private rows could not be read or reduced \
+    dpadapt.privacy.rows.errors.PrivacyError: the private rows could not be read or reduced \
 (KeyError); the reason is withheld, because it may depend on private values. Nothing was released.
     """
     failure: BaseException
