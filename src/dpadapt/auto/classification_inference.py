@@ -19,6 +19,7 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.softmax import softmax
+from dpadapt.learning.story import rounded
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.statistics import clipped
 from dpadapt.reweighting.plan import Course
@@ -103,8 +104,8 @@ as rehearsed on public rows.
                 f"seen, and less than {_HARDLY:.0%} of the move is kept."
             )
         return (
-            f"Moved away from the public model: {self.kept:.0%} of the move is kept, which is the "
-            "chance that it is more than noise. How many errors that saves or costs only an "
+            f"Moved away from the public model: {rounded(self.kept)} of the move is kept, which is "
+            "the chance that it is more than noise. How many errors that saves or costs only an "
             "evaluation tells."
         )
 

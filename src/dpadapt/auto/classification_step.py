@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.story import rounded
 from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared, mean_number
 from dpadapt.reweighting.plan import Course, PublicProblem, choose_course
@@ -268,8 +269,8 @@ def adapt_classes(facts: ClassFacts, session: Session) -> StepResult:
         f"On public rows that its experts had not seen, the public model is wrong on "
         f"{facts.error:.1%}.",
         *(each.sentence(places=1) for each in budget.records),
-        f"So the chance that a step learned from private labels is more than noise is {kept:.0%}, "
-        "and as much of the move is kept.",
+        f"So the chance is {rounded(kept)} that a step learned from private labels is more than "
+        "noise, and as much of the move is kept.",
         str(no_harm),
     )
     return StepResult(adapted, tuple(budget.records), no_harm, sentences)

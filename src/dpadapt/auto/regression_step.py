@@ -31,7 +31,7 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.shrinkage import james_stein
-from dpadapt.learning.story import plain
+from dpadapt.learning.story import plain, rounded
 from dpadapt.privacy import Session
 from dpadapt.privacy.statistics import MeanVector, Prepared, histogram, mean_number
 from dpadapt.reweighting.residual_size import SizeLook, look_share
@@ -295,7 +295,7 @@ def _find_errors(budget: StepBudget, start: _Start) -> tuple[float, float]:
     budget.record(
         "errors",
         f"errors of the public model look {found.scale:.2g} times as large on private rows; "
-        f"the chance that they are centred there, too, is {found.unmoved:.0%}",
+        f"the chance that they are centred there, too, is {rounded(found.unmoved)}",
     )
     return facts.mad * found.scale, facts.mad * found.shift
 

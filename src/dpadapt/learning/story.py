@@ -214,3 +214,16 @@ def percent(share: float) -> str:
     ('12.3 %', '100 %')
     """
     return f"{100 * share:.0f} %" if share in (0, 1) else f"{100 * share:.1f} %"
+
+
+def rounded(share: float) -> str:
+    """A share in whole per cent; all and nothing are said only where they are meant.
+
+    Examples
+    --------
+    >>> rounded(0.123), rounded(0.998), rounded(0.001), rounded(0.0), rounded(1.0)
+    ('12%', 'more than 99%', 'less than 1%', '0%', '100%')
+    """
+    if 0 < share < 0.01:
+        return "less than 1%"
+    return "more than 99%" if 0.99 < share < 1 else f"{share:.0%}"
