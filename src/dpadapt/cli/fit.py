@@ -264,7 +264,7 @@ def _fitted(
     for text in size_cautions(job.epsilon, job.delta, people_of(train)):
         say_note(text)
     if hold is not None and test is not None:
-        hold.foresee(test, public, who="private rows" if job.unit is None else "people")
+        hold.foresee(test, public, model, who="private rows" if job.unit is None else "people")
         for text in size_cautions(hold.epsilon, job.delta, people_of(test), held_out=True):
             say_note(text)
     if console(stderr=True).is_terminal:

@@ -81,8 +81,10 @@ class HoldOut:
         )
         return train, test
 
-    def foresee(self, test: Private, public: PublicTable, *, who: str = "private rows") -> None:
-        """Say which difference can be seen on those held out, whatever the two models will be."""
+    def foresee(
+        self, test: Private, public: PublicTable, model: Any, *, who: str = "private rows"
+    ) -> None:
+        """Say which difference can be seen on those held out, before a model is fitted."""
         from dpadapt.evaluation import outlook_of
 
         from .public_table import Task, error_bounds
@@ -93,6 +95,7 @@ class HoldOut:
             None if numbers else dict(sorted(Counter(public.labels).items())),
             epsilon=self.epsilon,
             delta=self.delta,
+            probabilities=hasattr(model, "predict_proba"),
             **(error_bounds(public.labels) if numbers else {}),
         )
         for number, sentence in enumerate(replace(told, who=who).sentences):

@@ -33,6 +33,7 @@ from .queries import MeanLosses, Ranking
 
 _SPREAD = 2.0  # squares of differences on private rows, beside those on public rows
 _MARGIN = 1.1  # of a limit to a half-width: so that chance alone is seen rarely, not once in twenty
+_ROUGH = "That is rough as long as it is not known how far the two models are apart."
 _ENOUGH = 0.01  # of the range: noise on a difference at which more than few are measured
 
 
@@ -93,16 +94,16 @@ class Outlook:
         What there are so many of.
     epsilon, delta : float
     against : str
-        What the model is compared with; empty if with nothing.
+        What the model is compared with, in words; empty if with nothing.
     public_rows : int
         Public rows that told how far the models are apart; 0 for none.
 
     Examples
     --------
     >>> print(Outlook({"error": Limit("error rate", 0.02, 0.03)}, 500, "private rows", 1.0, 1e-6,
-    ...               "public only", 0))
-    With 500 private rows at epsilon 1, a difference between the model and public only can be seen \
-from here on: error rate 0.03. Below that there is no verdict.
+    ...               "the public model", 2000))
+    With 500 private rows at epsilon 1, a difference between the model and the public model can be \
+seen from here on: error rate 0.03. Below that there is no verdict.
     """
 
     limits: Mapping[str, Limit]
@@ -133,20 +134,23 @@ from here on: error rate 0.03. Below that there is no verdict.
         seen = [one for one in each if not one.blind]
         if seen:
             limits = ", ".join(f"{one.title} {_number(one.limit or 0.0)}" for one in seen)
+            rough = "" if self.public_rows else f" {_ROUGH}"
             yield (
                 f"{start}, a difference between the model and {self.against} can be seen from here "
-                f"on: {limits}. Below that there is no verdict."
+                f"on: {limits}. Below that there is no verdict.{rough}"
             )
         if blind := [one for one in each if one.blind]:
             facts = "; ".join(
-                f"{one.title} {_number(one.most)} at most, seen from {_number(one.limit or 0.0)}"
-                for one in blind
+                f"by {_number(one.most)}{'' if number else ' at most'} in {one.title}, "
+                f"{'seen' if number else 'which is seen'} from {_number(one.limit or 0.0)} on"
+                for number, one in enumerate(blind)
             )
-            by = f"by {self.public_rows:,} public rows, doubled: " if self.public_rows else ""
+            by = f"by {self.public_rows:,} public rows, doubled, " if self.public_rows else ""
+            where = "in what is left, no" if seen else f"{start}, no"
+            told = f"{by}they differ {facts}"
             yield (
-                f"{'no' if seen else f'{start}, no'} verdict is possible where the two models "
-                f"differ by less than can be seen ({by}{facts}). More rows or a larger epsilon "
-                "would be needed."
+                f"{where} verdict is to be expected: the two models are too much alike. "
+                f"{told[0].upper()}{told[1:]}. More rows or a larger epsilon would be needed."
             )
 
     def __str__(self) -> str:
