@@ -79,7 +79,7 @@ def predict_command(job: PredictOptions) -> None:
     write_frame(_predictions(job, fitted, rows, choose), job.out)
     say("wrote", f"{job.out}: {len(rows):,} predictions, in the order of {job.input}.")
     if job.keep is None:
-        say_note("the file has no id; to join by one later, give --keep with its name.")
+        say_note("no id stands beside the predictions; to join by one, give --keep and its name.")
 
 
 def _choice(job: PredictOptions, fitted: Any) -> Callable[[Any], Any]:
