@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpadapt.evaluation.intervals import Interval
 from dpadapt.features.columns import named_like_a_person
 from dpadapt.learning.story import Story, labels_told, plain_story
 from dpadapt.privacy import Guarantee
@@ -193,11 +194,64 @@ def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
     return [
         (
             str(each.get("title", name)),
-            *_intervals(*(each.get(key) for key in ("model", "baseline", "difference"))),
+            *_intervals(each),
             _verdict(each),
         )
         for name, each in evaluation["measures"].items()
     ]
+
+
+def found_words(evaluation: Any) -> str:
+    """In which measures a model is better or worse than what it was compared with, in words.
+
+    Parameters
+    ----------
+    evaluation : mapping
+        What ``Evaluation.to_dict()`` gives, or the like.
+
+    Examples
+    --------
+    >>> measures = {"a": {"title": "accuracy", "verdict": "better"},
+    ...             "b": {"title": "AUC", "verdict": "no verdict"}}
+    >>> found_words({"measures": measures, "against": "public only"})
+    'The model is better than the public model in accuracy. No verdict: AUC.'
+    >>> print(found_words({"measures": {"b": measures["b"]}, "against": "baseline"}))
+    No verdict: from these rows, at this epsilon, it cannot be told whether the model is better \
+or worse than the baseline.
+    """
+    against = str(evaluation.get("against") or "")
+    if not against:
+        return ""
+    other = "the public model" if against == "public only" else f"the {against}"
+    named: dict[str, list[str]] = {}
+    for name, each in evaluation["measures"].items():
+        named.setdefault(str(each.get("verdict")), []).append(str(each.get("title", name)))
+    if not {"better", "worse"} & {*named}:
+        return (
+            "No verdict: from these rows, at this epsilon, it cannot be told whether the model is "
+            f"better or worse than {other}."
+        )
+    ways = [way for way in ("better", "worse") if way in named]
+    told = [f"{way}{'' if at else f' than {other}'} in {', '.join(named[way])}"
+            for at, way in enumerate(ways)]  # fmt: skip
+    rest = f" No verdict: {', '.join(named['no verdict'])}." if "no verdict" in named else ""
+    return f"The model is {', and '.join(told)}.{rest}"
+
+
+def counted_classes(evaluation: Any) -> list[tuple[str, str]]:
+    """How many people or rows of each class were counted, with noise, as texts.
+
+    Parameters
+    ----------
+    evaluation : mapping
+        What ``Evaluation.to_dict()`` gives, or the like.
+
+    Examples
+    --------
+    >>> counted_classes({"classes": [["yes", {"value": 41.2, "low": 6.0, "high": 76.4}]]})
+    [('yes', '41 (6 to 76)')]
+    """
+    return [(str(name), _interval(rows, 0, None)) for name, rows in evaluation.get("classes") or ()]
 
 
 def _verdict(measure: Any) -> str:
@@ -206,12 +260,15 @@ def _verdict(measure: Any) -> str:
     return f"{verdict or '–'}{f' ({seen})' if seen else ''}"
 
 
-def _intervals(model: Any, baseline: Any, difference: Any) -> tuple[str, str, str]:
+def _intervals(measure: Any) -> tuple[str, str, str]:
     """With the digits that a screen has: those of both columns are the same."""
+    model, baseline, difference = (measure.get(key) for key in ("model", "baseline", "difference"))
+    largest = measure.get("largest")
     digits = finer = max((_digits(each) for each in (model, baseline) if each), default=0)
     if difference:
         finer = min(max(digits, _digits(difference)), digits + 2)
-    return _interval(model, digits), _interval(baseline, digits), _interval(difference, finer)
+    first, second = (_interval(side, digits, largest) for side in (model, baseline))
+    return first, second, _interval(difference, finer, largest)
 
 
 def _digits(given: Mapping[str, float]) -> int:
@@ -219,11 +276,12 @@ def _digits(given: Mapping[str, float]) -> int:
     return min(6, max(0, 1 - math.floor(math.log10(max(wide, 1e-12)))))
 
 
-def _interval(given: Any, digits: int) -> str:
+def _interval(given: Any, digits: int, largest: float | None) -> str:
     if not given:
         return "–"
-    value, low, high = (f"{given[key]:z,.{digits}f}" for key in ("value", "low", "high"))
-    return f"{value} ({low} to {high})"
+    side = Interval(*(given[key] for key in ("value", "low", "high")))
+    value, low, high = (f"{each:z,.{digits}f}" for each in (side.value, side.low, side.high))
+    return f"{'–' if side.says_nothing(largest) else value} ({low} to {high})"
 
 
 def filing(model: Any, context: ReportContext) -> dict[str, Any]:
