@@ -67,7 +67,13 @@ def say_aside(text: str) -> None:
     from rich.text import Text
 
     with suppress(OSError):
-        console(stderr=True).print(Text(_printable(text), style="yellow"), soft_wrap=True)
+        _print_aside(Text(_printable(text), style="yellow"))
+
+
+def _print_aside(text: Any) -> None:
+    """On a screen broken between words; in a file or a pipe on one line, to be searched."""
+    aside = console(stderr=True)
+    aside.print(text, soft_wrap=not aside.is_terminal)
 
 
 @contextmanager
@@ -161,7 +167,7 @@ def _fail(text: str, code: int) -> None:
 
     line = Text(f"Error: {_printable(text)}", style="bold red")
     with suppress(OSError):
-        console(stderr=True).print(line, soft_wrap=True)
+        _print_aside(line)
     raise typer.Exit(int(code))
 
 
