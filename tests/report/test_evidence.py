@@ -22,7 +22,7 @@ from dpadapt.evaluation.evaluation import Measured
 from dpadapt.evaluation.intervals import Interval
 from dpadapt.modelfolder import ModelFolderError, load_model
 from dpadapt.modelfolder.record import Record, read_record, seal
-from dpadapt.privacy import Guarantee
+from dpadapt.privacy import Guarantee, Ledger
 from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.files.guarantees import read_guarantee
 from dpadapt.report import ReportContext, write_report
@@ -391,6 +391,30 @@ def test_columns_are_listed_by_name_with_what_became_of_them(here, tmp_path):
     assert "name people?" not in named
     left_out = reported(tmp_path, model=tmp_path / "n")["columns"]["left_out"]
     assert left_out["not among --columns"] == ["hours", "surname", "land", "who"]
+
+
+def test_an_evaluation_that_the_report_would_not_take_is_refused_before_it_is_paid_for(
+    tmp_path, monkeypatch
+):
+    """A model that protects people is measured on people; where no column says who, it is told."""
+    monkeypatch.chdir(tmp_path)
+    for seed, (name, n) in enumerate((("public", 200), ("private", 1500), ("test", 2000))):
+        people(n, seed).assign(who=np.arange(n) // 2).to_csv(f"{name}.csv", index=False)
+    whose, given = ("--unit", "who", "--max-rows", "2"), ("--ledger", "b.db", "--dataset", "all")
+    both = ("--public", "public.csv", "--private", "private.csv")
+    run("fit", *both, *BUDGET, *QUICK, *SEED, *whose, "--out", "m")
+    run("ledger", "create", *given, *BUDGET[2:])
+    order = ("evaluate", "--model", "m", *BUDGET, *SEED, *given)
+    words = run(*order, "--private", "test.csv", code=1)
+    assert "this model protects all rows of a person" in words
+    assert "Give --unit who --max-rows 2." in words
+    assert not Ledger("b.db").charges("all")
+    run(*order, "--private", "test.csv", *whose, "--out", "e.json")
+    assert len(Ledger("b.db").charges("all")) == 1
+    run("report", "--model", "m", "--evaluation", "e.json", "--out", "r.html")
+    people(2000, 2).to_csv("nobody.csv", index=False)
+    told = run(*order[:-4], "--private", "nobody.csv", "--outlook")
+    assert "If everybody has one row here, number the rows" in told
 
 
 def test_digests_are_of_files_that_are_there(here, tmp_path):

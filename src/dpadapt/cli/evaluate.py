@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -213,7 +214,26 @@ def _asked(job: EvaluateOptions) -> tuple[tuple[Any, Private], dict[str, Any], s
         "confidence": job.confidence,
         **bounds,
     }
-    return (model, _private(job, model, form)), options, digest
+    private = _private(job, model, form)
+    _refuse_rows_of_people(job, model, private, record.unit)
+    return (model, private), options, digest
+
+
+def _refuse_rows_of_people(job: EvaluateOptions, model: Any, private: Private, unit: str) -> None:
+    """Refuse to measure rows where people are protected, and the file says whose they are."""
+    guarantee = getattr(model, "guarantee_", None)
+    if job.unit is not None or guarantee is None or guarantee.relation != "replace-unit":
+        return
+    told = (
+        "this model protects all rows of a person, and an evaluation without --unit protects "
+        "single rows: the report of the model does not take it"
+    )
+    if unit not in (private.columns or ()):
+        say_note(f"{told}. If everybody has one row here, number the rows, and give that as unit.")
+        return
+    rows = guarantee.bounds.get("rows a person")
+    most = "" if rows is None else f" --max-rows {rows:g}"
+    raise TableError(f"--unit: {told}. Give --unit {quote(unit)}{most}.")
 
 
 def _foresee(job: EvaluateOptions, given: tuple[Any, Private], options: dict[str, Any]) -> None:
@@ -331,24 +351,30 @@ def _private(job: EvaluateOptions, model: Any, form: Form) -> Private:
 def say_evaluation(found: Evaluation, cost: str = "") -> None:
     """Show what an evaluation found, and what it has cost: its guarantee, or as ``cost`` says."""
     title = f"On {found.where} ({100 * found.confidence:g} % intervals; noise included)"
-    console().print(_table([_verdict_first(row) for row in found.rows()], title))
+    _print_table([_verdict_first(row) for row in found.rows()], title)
     if classes := found.class_rows():
-        console().print(_table(classes, "How many of each class (noise included)"))
+        _print_table(classes, "How many of each class (noise included)")
     if bins := found.bin_rows():
-        console().print(_table(bins, "Reliability: is a probability what it says?"))
+        _print_table(bins, "Reliability: is a probability what it says?")
     say("cost", cost) if cost else say("guarantee", found.guarantee.sentence, style="bold green")
     for caveat in (*found.caveats, *found.guarantee.caveats):
         say_note(caveat.replace(_IN_PYTHON, _AS_OPTION))
 
 
-def _table(rows: list[tuple[str, ...]], title: str) -> Table:
-    from rich import box
-    from rich.table import Table
+def _print_table(rows: list[tuple[str, ...]], title: str) -> None:
+    """A table below its title, which may be wider than the cells and longer than a line."""
     from rich.text import Text
 
+    console().print(Text(title, style="bold"))
+    console().print(_table(rows))
+
+
+def _table(rows: list[tuple[str, ...]]) -> Table:
+    from rich import box
+    from rich.table import Table
+
     head, *body = rows
-    table = Table(box=box.SIMPLE_HEAD, title_justify="left")
-    table.title = Text(title, style="bold", no_wrap=True, overflow="ignore")  # wider than the cells
+    table = Table(box=box.SIMPLE_HEAD)
     words = max(len(line) for row in body for line in row[0].split("\n"))
     for i, name in enumerate(head):
         first = i == 0  # the only one that may be broken, between words: intervals are read whole

@@ -312,7 +312,9 @@ def _missed(measures: dict[str, Measured]) -> tuple[str, ...]:
     """Say it where a class is hardly ever found, which an accuracy does not tell."""
     return tuple(
         f"Most rows of a class are missed: {name} is {each.model.high:.2f} at most. An accuracy "
-        "does not tell; class_weight='balanced' of AutoClassifier trades other errors for these."
+        "does not tell. A lower threshold for that class needs no new fit; "
+        "class_weight='balanced' of AutoClassifier does the same in the model. Both trade other "
+        "errors for these."
         for name, each in measures.items()
         if name.startswith("recall of ") and each.model.high < 0.5
     )
