@@ -19,7 +19,7 @@ from dpadapt.privacy.accounting.composition import compose_delta, pld_epsilon
 
 from . import wording
 from .card import QUESTIONS, Card
-from .evidence import audited, together, together_cost
+from .evidence import audited, charged, together, together_cost
 from .wording import list_releases
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
         "unit": wording.unit(guarantee.relation) if guarantee.events else "none",
         "relation": wording.relation(guarantee.relation),
         "unprotected": list(unprotected(guarantee)),
-        "lasts": wording.LIFE if ledger is None else wording.KEPT,
+        "lasts": _lasts(ledger, guarantee),
         "before_private_rows": wording.BEFORE,
         "columns": columns_used(model, context),
         "releases": [
@@ -348,6 +348,13 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
         },
         "digests": {**dict(context.digests), "names of the columns": schema_digest(model)},
     }
+
+
+def _lasts(ledger: Any, guarantee: Guarantee) -> str:
+    """Who keeps count of what all releases about the same people cost."""
+    if ledger is None:
+        return wording.LIFE
+    return wording.KEPT if charged(ledger, guarantee) else wording.NOT_IN_IT
 
 
 _HARDLY = 0.01  # of the way

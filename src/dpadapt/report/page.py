@@ -26,7 +26,7 @@ from dpadapt.privacy.files.whole_files import whole_file
 
 from . import figures, wording
 from .card import Card
-from .evidence import audited, check_evidence, together_cost
+from .evidence import audited, charged, check_evidence, together_cost
 from .figures import Shown, show_coefficients
 from .filing import (
     cautions,
@@ -217,6 +217,7 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "filed": filing(model, context),
         "classes_told": wording.CLASSES,
         "answers": filled(context.card),
+        "kept": context.ledger is not None and charged(context.ledger, guarantee),
         "measured": measured,
         "audited": "" if context.audit is None else audited(context.audit),
         "noise": wording.NOISE[guarantee.noise],
