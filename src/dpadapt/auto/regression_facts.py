@@ -215,7 +215,7 @@ class RegressionFacts:
 
     @cached_property
     def mad(self) -> float:
-        """Mean absolute error."""
+        """Mean absolute error to plan with (no median): the unit of clips."""
         return max(float(np.abs(self.planned).mean()), self.size * self._least)
 
     def octaves(self, residuals: FloatArray) -> FloatArray:
