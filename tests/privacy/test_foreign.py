@@ -63,6 +63,7 @@ from dpadapt import (
     ReweightingRegressor,
 )
 from dpadapt.evaluation.facts import compared_models
+from dpadapt.features.cells import DateCells
 from dpadapt.kernels import RBF, FunctionKernel
 from dpadapt.privacy import Cleaning, RowMean, Rows
 from dpadapt.privacy.mechanisms import SymmetricGaussian
@@ -278,6 +279,13 @@ def weighted():
 
 
 UNKNOWN = {
+    "what learns from the rows": StandardScaler().fit_transform,
+    "what learns from the rows, in parts": make_pipeline(StandardScaler()).fit_transform,
+    "what counts the rows": StandardScaler().partial_fit,
+    "what scores the rows": LogisticRegression().score,
+    "ours, which learns from the rows": DateCells().fit_transform,
+    "ours, which learns": DateCells().fit,
+    "of two tables": np.multiply,
     "a subclass": Scaler().fit(PUBLIC).transform,
     "a method of its own": make_pipeline(patched()).transform,
     "a function": lambda X: X,
