@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from dpadapt import (
     AutoClassifier,
@@ -17,6 +18,7 @@ from dpadapt import (
     ReweightingRegressor,
 )
 from dpadapt.mixing import AdaMixClassifier
+from dpadapt.papers.mixing.projection import WithProducts
 from dpadapt.privacy import Cleaning, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import (
@@ -30,6 +32,7 @@ from dpadapt.privacy.statistics import (
     forms,
     mean_number,
 )
+from dpadapt.privacy.statistics.directions import Directions
 
 N, D = 6, 3
 CLEANING = Cleaning(2.0, label_range=(-3.0, 3.0))
@@ -157,6 +160,14 @@ def test_a_map_of_rows_that_is_not_ours_is_refused():
         def __call__(self, X, y):
             return X - X.mean(axis=0), y
 
+    for made in (
+        lambda: Prepared(Mixing(), lambda X, y: (X, y), D),
+        lambda: MeanOuter(WithProducts(Mixing(), np.eye(D)), 2 * D + 1, 1.0),
+        lambda: SecondMoment(Mixing()),
+        lambda: SecondMoment(type("Longer", (Cleaning,), {})(1.0)),
+    ):
+        with pytest.raises(TypeError, match="cleaning must be a"):
+            made()
     with pytest.raises(TypeError, match="Put a map of yours into Prepared"):
         MeanVector(Mixing(), too_long, D, 1.0)
 
@@ -169,6 +180,75 @@ def test_bounds_are_finite(bad):
         MeanOuter(CLEANING, D + 1, bad)
     with pytest.raises(ValueError, match="measured must be"):
         Prepared(CLEANING, too_long, 2, measured=2)
+
+
+class Acting(np.ndarray):
+    """An array that takes part in sums as it likes, over all rows."""
+
+    def __array_ufunc__(self, ufunc, method, *given, out=None, **more):
+        plain = [np.asarray(each) for each in given]
+        found = getattr(ufunc, method)(*plain, **more)
+        if out is None:
+            return found
+        np.asarray(out[0])[...] = np.sign(found.sum(axis=0))
+        return out[0]
+
+
+def changed(query, *tables):
+    """How far the mean of one table is from that of another, in sensitivities."""
+    means = []
+    for table in tables:
+        with Private(*table).open(epsilon=1.0, delta=1e-6) as session:
+            means.append(session.hide(query)._value)
+            bound = session.sensitivity(query)
+    return float(np.linalg.norm(means[0] - means[1])) / bound
+
+
+@pytest.mark.parametrize("map_of", [Cleaning, Directions])
+def test_an_array_that_acts_does_not_move_rows(map_of):
+    acting = np.zeros(2).view(Acting)
+    rows = {
+        Cleaning: lambda: Cleaning(9.0, center=acting, scale=acting + 1.0),
+        Directions: lambda: Directions(acting, (acting + 1.0).view(Acting), 0.0, 2),
+    }[map_of]()
+    X = np.tile([1.0, 0.0], (50, 1))
+    other = X.copy()
+    other[0] = [-100.0, 0.0]
+    query = MeanVector(rows, lambda X, y: X[:, :2], 2, 1.0)
+    assert changed(query, (X,), (other,)) <= 1.0
+
+
+def test_a_function_of_two_tables_gets_one_row():
+    """The label of one row, times a column of all rows, in as many columns as there are rows."""
+    X, y = np.zeros((50, 50)), np.ones(50)
+    X[:, 0] = 1.0
+    labels = y.copy()
+    labels[0] = -1.0
+    query = MeanVector(Cleaning(9.0, label_range=(-1.0, 1.0)), np.multiply, 50, 1.0)
+    assert changed(query, (X, y), (X, labels)) <= 1.0
+
+
+def test_a_transformer_that_learns_keeps_nothing_of_private_rows():
+    X = np.tile([[-1.0], [1.0]], (50, 1))
+    other = X.copy()
+    other[0] = 1e6
+    scaler = StandardScaler()
+    means = []
+    for rows in (X, other):
+        mapped = Private(rows).map(scaler.fit_transform, n_columns=1)
+        with mapped.open(epsilon=1.0, delta=1e-6) as session:
+            hidden = session.hide(SecondMoment(Cleaning(1.0)))
+            means.append(hidden._value)
+    assert np.linalg.norm(means[0] - means[1]) <= hidden.sensitivity
+    assert not hasattr(scaler, "mean_")
+
+
+def test_a_function_cannot_change_the_rows_that_are_summed():
+    scaler = StandardScaler(copy=False).fit(np.array([[1e-6, 1.0], [-1e-6, -1.0]]))
+    rows = Prepared(CLEANING, lambda X, y: (np.hstack([X, X]), y), 2, measured=1)
+    query = MeanProduct(rows, scaler.transform, 1, 2, 0.7)
+    block = query.block(*rows(np.array([[1.0]]), np.zeros(1)))
+    assert np.linalg.norm(block) <= 0.7
 
 
 def test_lengths_are_measured_by_the_core():

@@ -15,6 +15,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from ... import _validate
+from ..rows.row_wise import ours
 from ..rows.tables import Table, fill
 
 _HAIR = 1e-12  # relative
@@ -59,6 +60,29 @@ class RowMap(Protocol):
     def radius(self) -> float: ...
     def __call__(self, X: Table, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Map one block to float64 rows and labels."""
+
+
+def check_map(cleaning: Any) -> None:
+    """Refuse a map of rows that is not of this library, or that begins with one.
+
+    Examples
+    --------
+    >>> check_map(Cleaning(1.0))
+    >>> check_map(abs)
+    Traceback (most recent call last):
+    ...
+    TypeError: cleaning must be a map of this library, so that every row is cleaned by itself; \
+got builtin_function_or_method. Put a map of yours into Prepared.
+    """
+    kind: Any = type(cleaning)
+    if not ours(kind):
+        raise TypeError(
+            f"cleaning must be a map of this library, so that every row is cleaned by itself; "
+            f"got {kind.__name__}. Put a map of yours into Prepared."
+        )
+    for each in vars(cleaning).values():
+        if hasattr(each, "radius"):
+            check_map(each)
 
 
 @dataclass(frozen=True)
@@ -110,6 +134,9 @@ class Cleaning:
             raise ValueError(f"radius must lie between 1e-300 and 1e300; got {self.radius!r}.")
         if self.label_range is not None and not self.label_range[0] <= self.label_range[1]:
             raise ValueError(f"label_range must be (low, high); got {self.label_range!r}.")
+        for name in ("center", "scale"):  # an array of another kind could act on all rows
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, np.asarray(given, dtype=np.float64))
 
     def __call__(self, X: Table, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Clean one block; returns new arrays, in column-major order."""

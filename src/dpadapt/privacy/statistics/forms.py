@@ -34,10 +34,10 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from ... import _validate
-from ..core.cleaning import RowMap, shrink_factors
+from ..core.cleaning import RowMap, check_map, shrink_factors
 from ..core.statistic import RowMean
 from ..rows.foreign import apply
-from ..rows.row_wise import ours, row_wise
+from ..rows.row_wise import row_wise
 from ..rows.total import by_rows, taken
 from .prepared import LEAST_LENGTH, Prepared, lengths_of
 
@@ -59,11 +59,7 @@ class _Form(RowMean):
         super().__init_subclass__(**facts)
 
     def _check(self, **bounds: float) -> None:
-        if not ours(type(self.cleaning)):
-            raise TypeError(
-                f"cleaning must be a map of this library, so that every row is cleaned by itself; "
-                f"got {type(self.cleaning).__name__}. Put a map of yours into Prepared."
-            )
+        check_map(self.cleaning)
         for name, bound in bounds.items():
             if not 0 <= bound < math.inf:
                 raise ValueError(f"{name} must be a finite number, at least 0; got {bound!r}.")
@@ -83,10 +79,12 @@ class _Form(RowMean):
             return (given,)
 
         if row_wise(function):
+            rows, marks = X.view(), labels.view()
+            rows.flags.writeable = marks.flags.writeable = False  # what it changed would be summed
 
             def call(places: Any) -> tuple[FloatArray]:
                 count = len(X) if places is None else len(places)
-                return finish(function(taken(X, places), taken(labels, places)), count)
+                return finish(function(taken(rows, places), taken(marks, places)), count)
 
             results, failed = by_rows(call, len(X))
         else:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
-from ..core.cleaning import Cleaning
+from ..core.cleaning import Cleaning, check_map
 from ..rows.foreign import apply
 from ..rows.row_wise import row_wise
 from ..rows.tables import Table
@@ -51,6 +51,7 @@ class Prepared:
     measured: int = 0
 
     def __post_init__(self) -> None:
+        check_map(self.cleaning)
         if not 0 <= self.measured < max(1, self.width):
             raise ValueError(
                 f"measured must be at least 0 and below width, the last column being the length; "
