@@ -198,7 +198,8 @@ def closed(part: Any) -> bool:
     >>> closed(Cleaning(1.0)), closed([])
     (True, False)
     """
-    return type(part).__module__.startswith(_CLOSED)
+    kind: Any = type(part)
+    return f"{kind.__module__}.".startswith(_CLOSED) and ours(kind)
 
 
 def _known(part: Any) -> bool:
