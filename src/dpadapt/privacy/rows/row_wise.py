@@ -199,7 +199,8 @@ def closed(part: Any) -> bool:
     (True, False)
     """
     kind: Any = type(part)
-    return f"{kind.__module__}.".startswith(_CLOSED) and ours(kind)
+    own = f"{kind.__module__}.".startswith(_CLOSED) and ours(kind)
+    return own and not getattr(kind, "remembers", False)
 
 
 def _known(part: Any) -> bool:
@@ -221,6 +222,8 @@ def _known(part: Any) -> bool:
     if _defined_in(kind, _HOLDERS):
         return not callable(part)
     if ours(kind):
+        if getattr(kind, "remembers", False):  # what it was asked
+            return False
         return not _has_method_of_its_own(part) and not _has_odd_array(part)
     parts = _listed(kind)
     if parts is None or _has_method_of_its_own(part) or not _as_shipped(kind):
