@@ -15,7 +15,6 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from ... import _validate
-from ..rows.row_wise import ours
 from ..rows.tables import Table, fill
 
 _HAIR = 1e-12  # relative
@@ -60,29 +59,6 @@ class RowMap(Protocol):
     def radius(self) -> float: ...
     def __call__(self, X: Table, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Map one block to float64 rows and labels."""
-
-
-def check_map(cleaning: Any) -> None:
-    """Refuse a map of rows that is not of this library, or that begins with one.
-
-    Examples
-    --------
-    >>> check_map(Cleaning(1.0))
-    >>> check_map(abs)
-    Traceback (most recent call last):
-    ...
-    TypeError: cleaning must be a map of this library, so that every row is cleaned by itself; \
-got builtin_function_or_method. Put a map of yours into Prepared.
-    """
-    kind: Any = type(cleaning)
-    if not ours(kind):
-        raise TypeError(
-            f"cleaning must be a map of this library, so that every row is cleaned by itself; "
-            f"got {kind.__name__}. Put a map of yours into Prepared."
-        )
-    for each in vars(cleaning).values():
-        if hasattr(each, "radius"):
-            check_map(each)
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,7 @@ def claimed(sensitivity: float) -> float:
     >>> claimed(0.5)
     0.5
     """
-    numpys = isinstance(sensitivity, (np.generic, np.ndarray))
-    narrow = numpys and not isinstance(sensitivity, float)
+    narrow = hasattr(sensitivity, "dtype") and not isinstance(sensitivity, float)
     if narrow or not sensitivity >= 0:  # what wraps around, or rounds, before it gets here
         raise PrivacyError(f"a sensitivity must be a number, 0 or more; got {sensitivity!r}.")
     return float(sensitivity)

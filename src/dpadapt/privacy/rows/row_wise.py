@@ -156,8 +156,7 @@ def _inside(part: Any) -> list[Any]:
     if isinstance(part, MethodType):
         owner, name = part.__self__, part.__func__.__name__
         kind: Any = type(owner)
-        known = ours(kind) or _listed(kind) is not None
-        known = known and name in _METHODS
+        known = name in _METHODS and (ours(kind) or _listed(kind) is not None)
         own = known and getattr(getattr(owner, name, None), "__func__", None) is part.__func__
         return [owner] if own else [owner, part.__func__]
     if isinstance(part, partial):
@@ -211,7 +210,7 @@ def _known(part: Any) -> bool:
     if kind is partial:  # numpy's own functions can be told to write elsewhere, or not everywhere
         return not isinstance(part.func, np.ufunc)
     if kind is FunctionType:
-        return _own_function(part)
+        return _own_function(part) and part.__name__ not in _LEARNING
     if isinstance(part, type):
         return ours(part) or part in _CELLS or _of_numpy(part)
     if kind is np.ufunc:  # of single cells, and not one that somebody made of a function; one of
@@ -235,7 +234,6 @@ def _own_function(part: FunctionType) -> bool:
     """Whether a file of this library defines a function: its variables are those of the module."""
     module = sys.modules.get(part.__module__)
     own = module is not None and part.__globals__ is vars(module)
-    own = own and part.__name__ not in _LEARNING
     return own and str(getattr(module, "__file__", None)).startswith(_HOME)
 
 

@@ -4,7 +4,9 @@ A method hands over a public function of cleaned rows and labels, which answers 
 each row. Whatever the answer is (too long, no number, of rows on which it fails), what is summed
 lies within the bound of the form, and the sensitivity follows from the form and from public numbers
 alone. A function that is not known to treat every row on its own is given one row a call
-(:mod:`dpadapt.privacy.rows.foreign`), so that no answer can mix rows.
+(:mod:`dpadapt.privacy.rows.foreign`), with fresh state, so that no answer can mix rows, unless the
+function keeps rows in variables of a module or a class; the guarantee says so, and names it. A
+function in a file of this library is given blocks: that it mixes no rows is for tests to show.
 
 ==================== =============================== ================================
 form                 what a row adds                 the mean of n moves by at most
@@ -34,12 +36,12 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from ... import _validate
-from ..core.cleaning import RowMap, check_map, shrink_factors
+from ..core.cleaning import RowMap, shrink_factors
 from ..core.statistic import RowMean
 from ..rows.foreign import apply
 from ..rows.row_wise import row_wise
 from ..rows.total import by_rows, taken
-from .prepared import LEAST_LENGTH, Prepared, lengths_of
+from .prepared import LEAST_LENGTH, Prepared, check_map, lengths_of
 
 Function = Callable[[FloatArray, FloatArray], Any]
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 
-from ..core.cleaning import Cleaning, check_map
+from ..core.cleaning import Cleaning
 from ..rows.foreign import apply
-from ..rows.row_wise import row_wise
+from ..rows.row_wise import ours, row_wise
 from ..rows.tables import Table
 
 LEAST_LENGTH = 1e-150
@@ -106,3 +106,26 @@ def lengths_of(rows: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return np.asarray(np.maximum(lengths, LEAST_LENGTH, out=lengths))
+
+
+def check_map(cleaning: Any) -> None:
+    """Refuse a map of rows that is not of this library, or that begins with one.
+
+    Examples
+    --------
+    >>> check_map(Cleaning(1.0))
+    >>> check_map(abs)
+    Traceback (most recent call last):
+    ...
+    TypeError: cleaning must be a map of this library, so that every row is cleaned by itself; \
+got builtin_function_or_method. Put a map of yours into Prepared.
+    """
+    kind: Any = type(cleaning)
+    if not ours(kind):
+        raise TypeError(
+            f"cleaning must be a map of this library, so that every row is cleaned by itself; "
+            f"got {kind.__name__}. Put a map of yours into Prepared."
+        )
+    for each in vars(cleaning).values():
+        if hasattr(each, "radius"):
+            check_map(each)
