@@ -19,7 +19,7 @@ from dpadapt import (
 )
 from dpadapt.mixing import AdaMixClassifier
 from dpadapt.papers.mixing.projection import WithProducts
-from dpadapt.privacy import Cleaning, RowSum, Session
+from dpadapt.privacy import Cleaning, PrivacyError, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import (
     Histogram,
@@ -249,6 +249,22 @@ def test_a_function_cannot_change_the_rows_that_are_summed():
     query = MeanProduct(rows, scaler.transform, 1, 2, 0.7)
     block = query.block(*rows(np.array([[1.0]]), np.zeros(1)))
     assert np.linalg.norm(block) <= 0.7
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        MeanProduct(CLEANING, lambda X, y: y, 400, 1, 0.7),
+        MeanOuter(Prepared(CLEANING, lambda X, y: (X[:, :0], y), 0), 400, 1.0),
+    ],
+    ids=["product", "outer"],
+)
+def test_a_narrow_row_is_not_added_several_times(query):
+    """One column, in place of the 400 that were said, would stand in each of them."""
+    private = Private(np.ones((6, 1)), np.ones(6))
+    with private.open(epsilon=1.0, delta=1e-6) as session, pytest.raises(PrivacyError) as caught:
+        session.hide(query)
+    assert "must have the shape" in str(caught.value)
 
 
 def test_lengths_are_measured_by_the_core():
