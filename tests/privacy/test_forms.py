@@ -21,6 +21,7 @@ from dpadapt.mixing import AdaMixClassifier
 from dpadapt.papers.mixing.projection import WithProducts
 from dpadapt.privacy import Cleaning, PrivacyError, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.rows import foreign
 from dpadapt.privacy.statistics import (
     Histogram,
     MeanOuter,
@@ -241,6 +242,18 @@ def test_a_transformer_that_learns_keeps_nothing_of_private_rows():
             means.append(hidden._value)
     assert np.linalg.norm(means[0] - means[1]) <= hidden.sensitivity
     assert not hasattr(scaler, "mean_")
+
+
+@pytest.mark.parametrize("through", [False, True], ids=["directions", "prepared"])
+def test_lengths_of_rows_of_few_bits_are_long_enough(through, monkeypatch):
+    monkeypatch.setattr(foreign, "row_wise", lambda function: True)  # its numbers stay as they are
+    few = Directions(np.zeros(300), np.ones(300), 0.0, 2, dtype=np.float32)
+    rows = few
+    if through:
+        rows = Prepared(few, lambda X, y: (np.hstack([X, X[:, :1]]), y), 302, measured=301)
+    query = MeanProduct(rows, lambda X, y: np.full(len(X), 1e3), 301, 1, 1.0)
+    X = np.random.default_rng(0).normal(size=(100, 1, 300))
+    assert max(np.linalg.norm(query.block(*rows(row, np.zeros(1)))) for row in X) <= 1.0
 
 
 def test_a_function_cannot_change_the_rows_that_are_summed():

@@ -236,7 +236,7 @@ class MeanProduct(_Form):
 
     def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of the products."""
-        Z = X[:, : self.features]
+        Z = X[:, : self.features].astype(np.float64, copy=False)  # lengths in few bits are short
         measured = type(self.cleaning) is Prepared and self.cleaning.measured == self.features
         lengths = X[:, -1] if measured else lengths_of(Z)
         given = self._answers(self.function, X, y, self.outputs)

@@ -85,7 +85,8 @@ class Prepared:
         rows, labels = found
         if foreign and not labelled:  # for every row alike
             labels = None
-        out = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
+        plain = np.asarray(rows, dtype=np.float64)
+        out = np.nan_to_num(plain, nan=0.0, posinf=0.0, neginf=0.0)
         if out.shape != (count, self.width):
             raise ValueError("the map must return one row for each row, of the stated width.")
         if foreign and labelled and np.shape(labels) != (count,):
@@ -126,6 +127,5 @@ got builtin_function_or_method. Put a map of yours into Prepared.
             f"cleaning must be a map of this library, so that every row is cleaned by itself; "
             f"got {kind.__name__}. Put a map of yours into Prepared."
         )
-    for each in vars(cleaning).values():
-        if hasattr(each, "radius"):
-            check_map(each)
+    if hasattr(cleaning, "cleaning"):
+        check_map(cleaning.cleaning)
