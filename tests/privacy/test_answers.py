@@ -134,6 +134,20 @@ def test_nothing_of_it_can_be_read_or_copied():
         answers.ask(grid(1, seed=9))
 
 
+@mechanisms
+def test_private_rows_ask_nothing(mechanism):
+    """How many different questions there were is told: of private rows it would be a secret."""
+    answers = opened(mechanism=mechanism)
+
+    def asked(rows):
+        return answers.ask(rows)
+
+    for function in (answers.ask, asked):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            Private(grid(5)).map(function, n_columns=1)
+    assert len(answers) == 0
+
+
 def test_a_kernel_that_fails_on_a_question_is_silent():
     def picky(A, B):
         if (A > 5).any() or (B > 5).any():

@@ -10,7 +10,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,15 @@ class Answers(ABC):
 
     Made by :mod:`.asking`. Any number of threads of its process
     may ask at once; each question is drawn once.
+
+    Attributes
+    ----------
+    remembers : bool
+        What was asked is told, by how many different questions there were: so no map of private
+        rows may ask.
     """
+
+    remembers: ClassVar[bool] = True
 
     def __init__(
         self,
