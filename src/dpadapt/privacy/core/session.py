@@ -181,16 +181,17 @@ class Session:
         ----------
         hidden : Hidden
         function : callable
-            It cannot change what it is given. If it fails, nothing of the value is told.
+            It is given a copy that is read-only. If it fails, nothing of the value is told.
         sensitivity : float, default=inf
             How far one row can move it, in the norm of the mechanism. Else it cannot be released.
         norm : {"l2", "l1", "range"}, optional
             Of the claim; a mechanism of another norm then refuses it.
         """
         self._own(hidden)
-        claim = claimed(sensitivity)
+        claim, given = claimed(sensitivity), hidden._value.copy()
+        given.flags.writeable = False
         with muted(), noted(self._foreign):
-            value = withheld(lambda: finite(function(hidden._value.view())))
+            value = withheld(lambda: finite(function(given)))
         made = Hidden(value, label or hidden.label, claim, hidden.part, self, norm=norm)
         return self._made(made)
 

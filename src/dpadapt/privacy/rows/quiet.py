@@ -130,7 +130,10 @@ def withheld(compute: Callable[[], Result], *passing: type[BaseException]) -> Re
     with quiet():
         try:
             return compute()
-        except LET_THROUGH:
+        except LET_THROUGH as error:
+            error.args = ()  # an exit says a number, and no text
+            if isinstance(error, SystemExit) and not isinstance(error.code, int):
+                error.code = 1
             raise
         except BaseException as error:
             ours = isinstance(error, passing) and raised_here(error)
