@@ -103,7 +103,7 @@ def without(name: str) -> type:
 
     def skip(self) -> None:
         if name == "errors":
-            self.clip, self.middle = self.facts.mad, 0.0
+            self.clip, self.middle = self.facts.mean_abs_error, 0.0
         if name == "mean":
             self.before = self.clip**2
         if name == "rows":

@@ -183,7 +183,7 @@ def _beside(waves: Waves, X: FloatArray) -> FloatArray:
 Nodes = NDArray[np.int32]
 _STAY = float(np.finfo(np.float64).max)  # threshold of a leaf: everybody stays
 _DEEPEST = 64  # 31 leaves are 30 deep at most
-_NODES_AT_ONCE = 1 << 19  # nodes that are looked at in one go
+_NODES_AT_ONCE = 1 << 19  # nodes that are computed in one go
 _RATE, _ROUNDS = 0.1, 100  # of regression
 _LIGHT_RATE, _LIGHT_ROUNDS = 0.2, 50  # of a trial: nearly the same scores in half the time
 _CLASS_ROUNDS, _CLASS_LEAVES = (60, 30), (31, 15)  # for two classes, and for more
@@ -205,7 +205,7 @@ class Trees:
     roots : ndarray of shape (rounds, k)
         Places of their first nodes.
     feature, left, right : ndarray of int
-        Column that a node looks at, and the places of its children.
+        Column that a node splits, and the places of its children.
     threshold, value : ndarray
         A row goes left if its cell is at most the threshold.
     depth : int
