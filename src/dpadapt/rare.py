@@ -199,12 +199,18 @@ class ClassErrors:
         if (self.usual != self.balanced).any():
             rules.append(("--class-weight balanced", self.balanced))
         told = [
-            ThresholdLine(rule, *_found(counted[:, place]), self.rows - int(counted[1].sum()))
+            ThresholdLine(
+                rule,
+                *_true_and_false_positives(counted[:, place]),
+                self.rows - int(counted[1].sum()),
+            )
             for rule, counted in rules
         ]
         for each, counted in zip(self.thresholds, self.by_threshold[:, place].T, strict=True):
             rule = f"--threshold {quote(f'{name}={each:g}')}"
-            told.append(ThresholdLine(rule, *_found(counted[:2]), int(counted[2])))
+            told.append(
+                ThresholdLine(rule, *_true_and_false_positives(counted[:2]), int(counted[2]))
+            )
         return told
 
     def count(self, name: Any) -> int:
@@ -250,7 +256,7 @@ class ClassErrors:
         return int(self.classes.tolist().index(name.item() if hasattr(name, "item") else name))
 
 
-def _found(counted: Any) -> tuple[int, int]:
+def _true_and_false_positives(counted: Any) -> tuple[int, int]:
     """How many are found, and how many false alarms there are."""
     predicted, found = map(int, counted)
     return found, predicted - found
@@ -352,13 +358,13 @@ def keep_class_errors(model: Any, X: Any, y: Any) -> ClassErrors | None:
     return found
 
 
-def told_of_rare_classes(errors: ClassErrors) -> Iterator[str]:
+def rare_class_warnings(errors: ClassErrors) -> Iterator[str]:
     """Warnings of a fit in Python: what is hardly predicted, and what to do.
 
     Examples
     --------
     >>> fair = ClassErrors.of(np.eye(2), np.arange(2), np.arange(2))
-    >>> list(told_of_rare_classes(fair))
+    >>> list(rare_class_warnings(fair))
     []
     """
     for sentence in errors.sentences():

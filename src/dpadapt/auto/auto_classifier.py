@@ -20,7 +20,7 @@ from dpadapt.mixing.known_noise import KnownNoise, unseen_scores
 from dpadapt.mixing.noisy_gradients import gradient_mechanisms, open_gradients
 from dpadapt.mixing.solver import Iterates, Run
 from dpadapt.privacy import Session
-from dpadapt.rare import ClassErrors, told_of_rare_classes, weights_of_classes
+from dpadapt.rare import ClassErrors, rare_class_warnings, weights_of_classes
 
 from ._estimator import AutoEstimator, AutoProblem
 from .classification_step import ClassFacts, adapt_classification
@@ -267,7 +267,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
 
     def _caution(self) -> None:
         if self.guarantee_.events:
-            for text in told_of_rare_classes(self.class_errors_):
+            for text in rare_class_warnings(self.class_errors_):
                 warnings.warn(text, CautionWarning, stacklevel=3)
 
 
@@ -281,7 +281,7 @@ def _loss(logits: Any, codes: Any) -> float:
 
 # few public rows
 
-_FAR = float(np.finfo(np.float64).max)  # nothing is cut there, and no unit is larger
+_FAR = float(np.finfo(np.float64).max)  # nothing is clipped there, and no unit is larger
 _LEAST_TEMPER, _MOST_TEMPER = 0.1, 10.0
 
 

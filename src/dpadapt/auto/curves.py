@@ -22,7 +22,7 @@ _RATIO, _SEED = 0.5, 11  # width of the waves
 _LEAVES = 310  # about as many are taken, from the first rounds; ten of regression
 _GAIN = 0.05  # of the line's error: what an expert must gain for its curves to be used
 _MOST_CURVES = 40  # features
-_REACH = 3.0  # standard deviations that a curve is cut at
+_REACH = 3.0  # standard deviations that a curve is clipped at
 _ROWS_PER_COLUMN = 2  # at least: with fewer public rows, a line goes through any cells
 _LEAST_SPREAD = 1e-3  # of a part, before it is scaled; cells are cosines or 0 and 1
 _CELLS_AT_ONCE = 1 << 22  # cells that are computed in one go
@@ -73,7 +73,7 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Principal parts of waves or leaves that are not linear in the columns, each cut at 3 sd.
+    """Principal parts of waves or leaves that are not linear in the columns, each clipped at 3 sd.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Curves:
         What the cells are on a line.
     axes : ndarray
     reach : ndarray
-        Where each part is cut.
+        Where each part is clipped.
 
     Examples
     --------

@@ -178,7 +178,7 @@ class RegressionFacts:
 
     @cached_property
     def cleaning(self) -> Cleaning:
-        """Private rows around the public mean; only what would overflow is cut."""
+        """Private rows around the public mean; only what would overflow is clipped."""
         center = self.rows.mean(axis=0)
         largest = float(np.linalg.norm(self.rows - center, axis=1).max()) or 1.0
         spread = float(self.y.std()) or max(1.0, abs(self.label))

@@ -7,7 +7,7 @@ error of the start and z the whitened features:
     spread of the labels, or all of it in a few giants): how large those are. 1 to 25 %, and what
     follows is in units of it.
  1. errors: histogram of r. Whatever the shift is, it tells where errors are and how large: the
-    clip R. mean: mean of r, cut around there. Half of the prior is on "the level did not move".
+    clip R. mean: mean of r, clipped around there. Half of the prior is on "the level did not move".
  2. stack: a line search. How r follows the way from the public weights of the experts to equal
     ones, and how long that way is on private rows. Public weights trust the experts that are best
     without a shift; under one, equal weights are often better, and this is one number. 1 and 2

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .screens import not_before, say, say_aside
+from .screens import defer_signals, say, say_aside
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -206,7 +206,7 @@ def say_left(account: Account | None) -> None:
 
 
 @contextmanager
-def charge_told(account: Account | None) -> Iterator[None]:
+def report_charge_on_error(account: Account | None) -> Iterator[None]:
     """If anything fails, say whether the ledger was charged: by the ledger, not by the error.
 
     Charges that another process made meanwhile do not count. It is said once, however many of these
@@ -228,8 +228,8 @@ def kept_when_stopped(account: Account | None) -> Iterator[None]:
 
     Whatever fails inside, it is told whether the ledger was charged.
     """
-    paid = not_before(lambda: account is not None and account.ledger.wrote, say_aside)
-    with paid, charge_told(account):
+    paid = defer_signals(lambda: account is not None and account.ledger.wrote, say_aside)
+    with paid, report_charge_on_error(account):
         yield
 
 

@@ -206,7 +206,7 @@ class DateCells(TransformerMixin, BaseEstimator):
             found = date_format(column, every=True) or _ISO
             self.formats_.append(found)
             read = [when for when in _moments(column, found) if when is not None]
-            self.parts_.append([name for name in _PARTS if _tells(name, read)])
+            self.parts_.append([name for name in _PARTS if _varies(name, read)])
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -239,7 +239,7 @@ class DateCells(TransformerMixin, BaseEstimator):
         return out
 
 
-def _tells(part: str, read: list[dt.datetime]) -> bool:
+def _varies(part: str, read: list[dt.datetime]) -> bool:
     """Whether a part of dates differs; a weekday only where the days of the month do."""
     if part == "weekday" and len({when.day for when in read}) < 2:
         return False

@@ -69,7 +69,7 @@ from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import Addition, Event, NoisyEvent, PureEvent
 from dpadapt.privacy.core.noise import NoiseSource, SecureNoise
 from dpadapt.privacy.mechanisms.answers import Answers
-from dpadapt.privacy.mechanisms.asked_model import AskedModel, Interactive
+from dpadapt.privacy.mechanisms.interactive_model import Interactive, InteractiveModel
 from dpadapt.privacy.mechanisms.secret_state import Remembered
 from dpadapt.privacy.rows.quiet import withheld
 
@@ -197,7 +197,12 @@ class _Constants(Interactive):
         return self.threshold / (4 * self.bound**2)
 
     def _answers(
-        self, session: Any, model: AskedModel, coefficients: FloatArray, scale: float, state: Any
+        self,
+        session: Any,
+        model: InteractiveModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: Any,
     ) -> Answers:
         return _MachineAnswers(session, model, coefficients, scale, state)
 

@@ -187,7 +187,7 @@ def memory_rows(X: Any, y: Any, unit: Any, max_rows: Any) -> RowSource:
     >>> memory_rows([[1.0], [2.0]], None, ["ann", "ann"], 3).people.size
     1
     """
-    each = _asked(unit, max_rows)
+    each = _rows_per_person(unit, max_rows)
     if each is None:
         return MemoryRows(X, y)
     if isinstance(unit, str):
@@ -215,7 +215,7 @@ def parquet_rows(path: Any, label: str | None, unit: Any, max_rows: Any) -> RowS
     4
     """
     rows = ParquetRows(parquet_files(path), label)
-    each = _asked(unit, max_rows)
+    each = _rows_per_person(unit, max_rows)
     if each is None:
         return rows
     if not isinstance(unit, str) or unit not in (rows.columns or ()):
@@ -259,7 +259,7 @@ def _by_people(rows: RowSource, people: People) -> RowSource:
     return rows
 
 
-def _asked(unit: Any, max_rows: Any) -> int | None:
+def _rows_per_person(unit: Any, max_rows: Any) -> int | None:
     """How many rows of a person count; None if rows are protected, not people."""
     if unit is None and max_rows is None:
         return None
