@@ -26,7 +26,7 @@ __all__ = ["ClassErrors", "class_errors", "predict_classes"]
 THRESHOLDS = (0.3, 0.2, 0.1, 0.05, 0.02)
 """Probabilities from which on a class is predicted, in tables of what that would cost."""
 
-_HARDLY = 1 / 3  # of its rows: a class that is predicted less often is hardly ever predicted
+_RARELY = 1 / 3  # of its rows: a class that is predicted less often is hardly ever predicted
 _SMALL = 0.2  # share of a class whose thresholds are shown
 _HALF = 0.5  # rows of a class that has none
 _MOST_SHOWN = 4  # classes that are told of
@@ -149,7 +149,7 @@ class ClassErrors:
     @property
     def hardly_predicted(self) -> list[Any]:
         """Classes that are predicted less than a third as often as they are there."""
-        few = (self.counts > 0) & (self.usual[0] < _HARDLY * self.counts)
+        few = (self.counts > 0) & (self.usual[0] < _RARELY * self.counts)
         return list(self.classes[few])
 
     @property

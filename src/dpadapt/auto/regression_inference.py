@@ -197,7 +197,7 @@ _MOST_STEP_LENGTH = 2.0  # times as far as the descent went
 class LineSearch:
     r"""A line search along a move: how it is clipped, and which part of the move pays.
 
-    With f what the move adds to an answer and e the error that it is to mend, the part a of the
+    With f what the move adds to an answer and e the error that it is to correct, the part a of the
     move that leaves the least square error is (mean e f) / (mean f^2). Public rows cannot tell: the
     move may be longer or shorter on private rows, and noise in it does not follow their errors. So
     both means are released together, as one vector of each row,

@@ -116,7 +116,7 @@ def write_figure(figure: Any, path: Path, dpi: int) -> None:
         figure.savefig(draft, format=path.suffix.lstrip("."), dpi=dpi)
 
 
-_TOLD = "charge_is_told"  # of an error
+_REPORTED = "charge_is_told"  # of an error
 
 
 def saved(
@@ -216,9 +216,9 @@ def report_charge_on_error(account: Account | None) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if account is not None and not getattr(error, _TOLD, False):
+        if account is not None and not getattr(error, _REPORTED, False):
             say_aside(_charge(account, before))
-            setattr(error, _TOLD, True)
+            setattr(error, _REPORTED, True)
         raise
 
 

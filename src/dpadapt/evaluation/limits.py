@@ -1,4 +1,4 @@
-"""Before anything is spent: which difference an evaluation will be able to see; public facts only.
+"""Before anything is spent: which difference an evaluation can detect, by public facts; its power.
 
 The limit of a measure is the half-width that the interval of the difference will have if the two
 models are alike, and a tenth more: noise and sample together, by the code that reads the releases.
@@ -38,7 +38,7 @@ _ENOUGH = 0.01  # of the range: noise on a difference at which more than few are
 
 @dataclass(frozen=True)
 class Limit:
-    """What can be seen of one measure.
+    """Least detectable difference in one measure.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Limit:
     within : float
         Half-width of the interval of the model's own value, about.
     limit : float or None
-        Least difference between the models that can be seen; None if there is nothing to compare.
+        Least difference between the models that is detectable; None if there is nothing to compare.
     most : float
         How large a difference can be, by how far the models are apart on public rows.
     largest : float
@@ -76,13 +76,13 @@ class Limit:
 
     @property
     def blind(self) -> bool:
-        """Whether no difference that there can be, by public rows, would be seen."""
+        """Whether no difference that there can be, by public rows, is detectable."""
         return self.limit is not None and self.limit >= self.most
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What an evaluation will be able to see, by public facts; nothing is spent on it.
+    """Which differences an evaluation can detect, by public facts; nothing is spent on it.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ from here on: error rate 0.03. Below that there is no verdict.
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What can be seen, in words."""
+        """Detectable differences, in words."""
         start = f"with {self.people:,} {self.who} at epsilon {self.epsilon:.4g}"
         each = [one for one in self.limits.values() if not one.lost]
         told = [*(self._compared(each, start) if self.against else self._alone(each, start))]
@@ -166,7 +166,7 @@ def detectable_differences(
     delta: float,
     confidence: float,
 ) -> dict[str, Limit]:
-    """Limits of all lines of an evaluation, by their names; from public facts.
+    """Detectable differences of all lines of an evaluation, by their names; from public facts.
 
     Parameters
     ----------

@@ -200,10 +200,10 @@ class KnownNoiseDescent:
         if self.problem.residuals_informative:
             return None
 
-        def left(X: FloatArray, y: FloatArray) -> FloatArray:
+        def private_residuals(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(y - (X @ self.model)[:, 0])
 
-        return ResidualSizeQuery(cleaning, left, self.problem.targets[:, 0])
+        return ResidualSizeQuery(cleaning, private_residuals, self.problem.targets[:, 0])
 
     def minimise(self, X: npt.ArrayLike, y: npt.ArrayLike) -> DescentResult:
         """The same for private rows that may be looked at: no noise, no clip, no shrinkage."""

@@ -137,18 +137,18 @@ class BaselineTask(Problem):
         cleaning = self.cleaning(wide_labels=True)
         bound = _WIDE * self.label_bound
 
-        def left(X: FloatArray, y: FloatArray) -> FloatArray:
+        def private_residuals(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(bound * y - (X @ start)[:, 0])
 
-        return ResidualSizeQuery(cleaning, left, self.left(start))
+        return ResidualSizeQuery(cleaning, private_residuals, self.planning_residuals(start))
 
     def residuals_informative(self, start: FloatArray) -> bool:
         """Whether private residuals of a start are about as large as public ones."""
         residual = self.targets - (self.rows @ start)[:, 0]
         return are_informative(residual, self.targets, self.rows.shape[1] - 1 if start.any() else 0)
 
-    def left(self, start: FloatArray) -> FloatArray:
-        """Public residuals of a start; ordinary ones, if not informative."""
+    def planning_residuals(self, start: FloatArray) -> FloatArray:
+        """Public residuals of a start, to plan with: ordinary ones, if not informative."""
         residual = np.asarray(self.targets - (self.rows @ start)[:, 0])
         return (
             residual if self.residuals_informative(start) else ordinary(residual, _LEAST_RESIDUAL)

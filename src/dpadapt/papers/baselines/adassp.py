@@ -164,7 +164,7 @@ def _adassp(
         mu = gaussian_mu(options["epsilon"], options["delta"])
         size_query = task.size_query(base, private.n_rows, mu)
     if size_query is not None:
-        bound = bound_of(task.left(base)[:, None])
+        bound = bound_of(task.planning_residuals(base)[:, None])
     rows = _residual_rows(task, base, bound, wide_labels=residual)
     d, size = task.rows.shape[1], 1.0
     with private.open(**options) as session:

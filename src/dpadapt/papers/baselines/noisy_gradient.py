@@ -316,7 +316,7 @@ def _noisy_descent(
         clip *= median_norm(task.rows, task.targets, first, task.classes)
     else:
         steps, step_size, clip = filled_from_row(given, DEFAULT)
-        clip *= median_norm(task.rows, task.left(first), task.zero(), task.classes)
+        clip *= median_norm(task.rows, task.planning_residuals(first), task.zero(), task.classes)
     rows, size = task.prepared(), 1.0
     with private.open(**options) as session:
         model._count(session)

@@ -152,7 +152,9 @@ class MomentRegression:
         """Y, where the labels of the statistic are clamped."""
         if not self.residuals:
             return 1.0
-        typical = float(np.quantile(np.abs(self.public_model.left), self.label_quantile))
+        typical = float(
+            np.quantile(np.abs(self.public_model.planning_residuals), self.label_quantile)
+        )
         return 2 * self.size * max(typical, self.public_model.residual)
 
     def prepared(self, cleaning: Cleaning) -> Prepared:

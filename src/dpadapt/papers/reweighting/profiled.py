@@ -178,10 +178,10 @@ class ProfiledRegression:
     @cached_property
     def residual(self) -> float:
         """Root mean square residual of the public model (a thousandth at least)."""
-        return max(float(np.sqrt(np.mean(self.left**2))), _LEAST_RESIDUAL)
+        return max(float(np.sqrt(np.mean(self.planning_residuals**2))), _LEAST_RESIDUAL)
 
     @cached_property
-    def left(self) -> FloatArray:
+    def planning_residuals(self) -> FloatArray:
         """Residuals of the public model; ordinary ones, if not informative."""
         X, y = self.public
         residuals = np.asarray(X @ self.start - y)
@@ -305,10 +305,10 @@ class ProfiledRegression:
         if self.residuals_informative:
             return None
 
-        def left(X: FloatArray, y: FloatArray) -> FloatArray:
+        def private_residuals(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(X @ self.start - y)
 
-        return ResidualSizeQuery(rows, left, self.left)
+        return ResidualSizeQuery(rows, private_residuals, self.planning_residuals)
 
     def fit(self, session: Session, cleaning: Cleaning) -> FloatArray:
         """Spend a whole session; coefficients of shape (d,), in the units of X.
