@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -29,8 +30,6 @@ from .stacking import Reader
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-from textwrap import wrap
-from typing import TYPE_CHECKING
 
 _LARGEST = 1e100  # number in public rows or labels
 
