@@ -84,8 +84,9 @@ def draw_floors(house: House, path: Path) -> None:
         middle = left + width / 2
         axes.text(middle, floor + 0.70, name, ha="center", va="center", weight="bold", fontsize=11)
         axes.text(middle, floor + 0.50, text, ha="center", va="center", fontsize=8)
-        facts = {"ha": "center", "va": "center", "fontsize": 7, "family": "monospace"}
-        axes.text(middle, floor + 0.27, folders, **facts)
+        axes.text(
+            middle, floor + 0.27, folders, ha="center", va="center", fontsize=7, family="monospace"
+        )
         size = size if width > 3 else size.replace(", ", "\n").replace(" of code", "")
         axes.text(middle, floor + 0.09, size, ha="center", va="center", fontsize=7, color="#555555")
     for floor in (1, 2, 3):

@@ -19,7 +19,7 @@ from dpadapt._types import FloatArray
 from ..core.session import Session
 from ..rows.errors import LET_THROUGH, PrivacyError, unreadable
 from ..rows.quiet import muted
-from .asked_model import AskedModel
+from .interactive_model import InteractiveModel
 from .secret_state import Remembered, SecretState
 
 _TOGETHER = 256  # new questions that are drawn, and written, at a time
@@ -43,7 +43,7 @@ class Answers(ABC):
     def __init__(
         self,
         session: Session,
-        model: AskedModel,
+        model: InteractiveModel,
         coefficients: FloatArray,
         scale: float,
         state: SecretState | None,
