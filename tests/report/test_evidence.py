@@ -26,9 +26,9 @@ from dpadapt.privacy import Guarantee, Ledger
 from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.files.guarantees import read_guarantee
 from dpadapt.report import ReportContext, write_report
+from dpadapt.report.content import found_words, measured_rows, odds_sentence
 from dpadapt.report.evidence import check_evidence, together
 from dpadapt.report.figures import detection_limit
-from dpadapt.report.filing import found_words, measured_rows, odds_sentence
 
 BUDGET = ("--label", "wage", "--epsilon", "1", "--delta", "1e-6")
 SEED = ("--noise", "seeded", "--random-state", "1")

@@ -27,7 +27,7 @@ from dpadapt.report import (
     write_report,
 )
 from dpadapt.report.card import QUESTIONS
-from dpadapt.report.filing import measured_rows, odds_sentence, schema_digest, unprotected
+from dpadapt.report.content import measured_rows, odds_sentence, schema_digest, unprotected
 from dpadapt.report.wording import BLANK, relation, unit
 
 from .registry_schema import check_record

@@ -183,7 +183,7 @@ def _beside(waves: Waves, X: FloatArray) -> FloatArray:
 Nodes = NDArray[np.int32]
 _STAY = float(np.finfo(np.float64).max)  # threshold of a leaf: everybody stays
 _DEEPEST = 64  # 31 leaves are 30 deep at most
-_NODES_AT_ONCE = 1 << 19  # nodes that are looked at in one go
+_NODES_AT_ONCE = 1 << 19  # nodes that are computed in one go
 _RATE, _ROUNDS = 0.1, 100  # of regression
 _LIGHT_RATE, _LIGHT_ROUNDS = 0.2, 50  # of a trial: nearly the same scores in half the time
 _CLASS_ROUNDS, _CLASS_LEAVES = (60, 30), (31, 15)  # for two classes, and for more
@@ -205,7 +205,7 @@ class Trees:
     roots : ndarray of shape (rounds, k)
         Places of their first nodes.
     feature, left, right : ndarray of int
-        Column that a node looks at, and the places of its children.
+        Column that a node splits, and the places of its children.
     threshold, value : ndarray
         A row goes left if its cell is at most the threshold.
     depth : int
@@ -278,7 +278,7 @@ class Trees:
         """Scores, of shape (n, k)."""
         rounds, outputs = self.roots.shape
         out = np.empty((len(X), outputs))
-        for begin, nodes in self._walked(X):
+        for begin, nodes in self._leaf_batches(X):
             values = self.value[nodes].reshape(len(nodes), rounds, outputs)
             out[begin : begin + len(nodes)] = self.base + values.sum(axis=1)
         return out
@@ -286,7 +286,7 @@ class Trees:
     def leaves(self, X: FloatArray) -> Nodes:
         """Places of the leaves that rows fall into, of shape (n, trees)."""
         out = np.empty((len(X), self.roots.size), dtype=np.int32)
-        for begin, nodes in self._walked(X):
+        for begin, nodes in self._leaf_batches(X):
             out[begin : begin + len(nodes)] = nodes
         return out
 
@@ -299,7 +299,7 @@ class Trees:
         nodes = {name: getattr(self, name)[:end] for name in names}
         return replace(self, roots=self.roots[:rounds], **nodes)
 
-    def _walked(self, X: FloatArray) -> Iterator[tuple[int, Nodes]]:
+    def _leaf_batches(self, X: FloatArray) -> Iterator[tuple[int, Nodes]]:
         """Some rows at a time: the place of the first one, and the leaves of all of them."""
         size = max(1, _NODES_AT_ONCE // max(1, self.roots.size))
         for begin in range(0, len(X), size):

@@ -22,8 +22,8 @@ from .options import (
     require_unit_with_rows,
     takes,
 )
-from .outputs import charge_told, kept_when_stopped, refuse_out, say_left, write_paid
-from .screens import console, plain_errors, say, say_note, told_if_it_can_be
+from .outputs import kept_when_stopped, refuse_out, report_charge_on_error, say_left, write_paid
+from .screens import console, fall_back_to_stderr, plain_errors, say, say_note
 from .tables import TableError, both_forms, open_private, private_form, read_table
 
 if TYPE_CHECKING:
@@ -148,11 +148,11 @@ def evaluate_command(job: EvaluateOptions) -> None:
     if job.holdout and job.ledger is None:
         raise typer.BadParameter("--holdout needs --ledger and --dataset, which were charged.")
     if job.outlook:
-        _foresee(job, *_asked(job)[:2])
+        _say_power(job, *_load_inputs(job)[:2])
         return
     account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
     with kept_when_stopped(account):
-        _keep(job, _found(job, account), account)
+        _keep(job, _evaluate(job, account), account)
 
 
 def _keep(job: EvaluateOptions, found: Evaluation, account: Account | None) -> None:
@@ -162,7 +162,7 @@ def _keep(job: EvaluateOptions, found: Evaluation, account: Account | None) -> N
         if job.out is not None:
             write_paid(job.out, found.to_json() + "\n")
     finally:
-        with told_if_it_can_be(f"The evaluation is made.{charged}"):
+        with fall_back_to_stderr(f"The evaluation is made.{charged}"):
             say_evaluation(found)
             if job.noise is NoiseKind.seeded:
                 seeded = "the noise came from a seed: for tests only, do not release these numbers."
@@ -172,15 +172,15 @@ def _keep(job: EvaluateOptions, found: Evaluation, account: Account | None) -> N
                 say("wrote", str(job.out))
 
 
-def _found(job: EvaluateOptions, account: Account | None) -> Evaluation:
+def _evaluate(job: EvaluateOptions, account: Account | None) -> Evaluation:
     from dpadapt.evaluation import evaluate as measure
 
-    given, options, digest = _asked(job)
-    _foresee(job, given, options)
+    given, options, digest = _load_inputs(job)
+    _say_power(job, given, options)
     (model, private), own = given, account
     if job.holdout and account is not None:
         private, own = _held_out(private, job, model, account), None  # charged already
-    with charge_told(account):
+    with report_charge_on_error(account):
         found = measure(
             model,
             private,
@@ -192,7 +192,7 @@ def _found(job: EvaluateOptions, account: Account | None) -> Evaluation:
     return replace(found, model=digest, held_out=job.holdout)
 
 
-def _asked(job: EvaluateOptions) -> tuple[tuple[Any, Private], dict[str, Any], str]:
+def _load_inputs(job: EvaluateOptions) -> tuple[tuple[Any, Private], dict[str, Any], str]:
     """Model and private rows, how they are measured, and the digest of the model."""
     from dpadapt.modelfolder import load_model
     from dpadapt.modelfolder.record import read_record
@@ -236,7 +236,7 @@ def _refuse_rows_of_people(job: EvaluateOptions, model: Any, private: Private, u
     raise TableError(f"--unit: {told}. Give --unit {quote(unit)}{most}.")
 
 
-def _foresee(job: EvaluateOptions, given: tuple[Any, Private], options: dict[str, Any]) -> None:
+def _say_power(job: EvaluateOptions, given: tuple[Any, Private], options: dict[str, Any]) -> None:
     """Say which differences can be seen, before anything is spent."""
     from dpadapt.evaluation import outlook
 

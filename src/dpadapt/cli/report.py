@@ -102,7 +102,7 @@ class _Given:
         record, sealed, digest = read_record(model)
         digests = {name: each for name, each in sealed.items() if name in SEALED}
         whole = hashlib.sha256((model / "guarantee.json").read_bytes()).hexdigest()
-        told = record.told  # what the first report said
+        told = record.report_arguments  # what the first report said
         released = [(each, model) for each in told.pop("evaluations", ())]
         released += [(_json(path), path) for path in self.evaluations]
         shown: list[dict[str, Any]] = []

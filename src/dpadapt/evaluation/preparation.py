@@ -1,4 +1,4 @@
-"""What is asked of an evaluation, checked and foreseen by public facts, before it is paid for."""
+"""An evaluation, checked by public facts before it is paid for, and what it can detect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .facts import (
     is_public,
     public_baseline,
 )
-from .limits import Limit, Outlook, few_or_more, foreseen, rehearsed
+from .limits import Limit, Outlook, choose_metrics, detectable_differences, with_public_losses
 
 _PUBLIC, _GIVEN = "public only", "baseline"  # heads of the column of the second model
 _IN_WORDS = {_PUBLIC: "the public model", _GIVEN: "the baseline"}
@@ -128,8 +128,8 @@ def outlook_of(
     most = span[1] - span[0] if largest_error is None else largest_error
     facts = EvaluationFacts(questions, None if names is not None else span, most, counts=counts)
     budget = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
-    chosen = few_or_more(metrics, questions, people, **budget)
-    limits = foreseen(chosen, facts, people, **budget)
+    chosen = choose_metrics(metrics, questions, people, **budget)
+    limits = detectable_differences(chosen, facts, people, **budget)
     return Outlook(limits, people, "private rows", epsilon, delta, _IN_WORDS[_PUBLIC], 0)
 
 
@@ -165,8 +165,10 @@ def public_facts(
     >>> public_facts(model, X, y).rows
     3
     """
-    questions, _, _ = _asked(model, baseline)
-    known = rehearsed(_facts(model, questions, label_range, largest_error), *_own(model, (X, y)))
+    questions, _, _ = _compared(model, baseline)
+    known = with_public_losses(
+        _facts(model, questions, label_range, largest_error), *_own(model, (X, y))
+    )
     assert known.public is not None
     return known.public
 
@@ -224,7 +226,7 @@ class Measuring(NamedTuple):
                 f"confidence must be a number that differs from 1; got {confidence!r}."
             )
         budget = {"epsilon": _validate.epsilon(epsilon), "delta": _validate.delta(delta)}
-        questions, against, alone = _asked(model, baseline, threshold)
+        questions, against, alone = _compared(model, baseline, threshold)
         facts = _facts(model, questions, label_range, largest_error)
         rows = answered(private, model, questions, schema)
         if rows.n_rows == 0:
@@ -232,14 +234,14 @@ class Measuring(NamedTuple):
         if isinstance(public, OnPublic):
             facts = replace(facts, public=public if threshold is None else None)
         elif public is not None:
-            facts = rehearsed(facts, *_own(model, public))
+            facts = with_public_losses(facts, *_own(model, public))
         budget["confidence"] = confidence
-        names = few_or_more(metrics, questions, rows.n_people, **budget)
-        limits = foreseen(names, facts, rows.n_people, **budget)
+        names = choose_metrics(metrics, questions, rows.n_people, **budget)
+        limits = detectable_differences(names, facts, rows.n_people, **budget)
         return cls(rows, facts, names, limits, against, alone)
 
 
-def _asked(model: Any, baseline: Any, threshold: Any = None) -> tuple[ComparedModels, str, bool]:
+def _compared(model: Any, baseline: Any, threshold: Any = None) -> tuple[ComparedModels, str, bool]:
     """Models, what the second one is, and whether the first is the public model itself."""
     against, alone = _GIVEN, baseline is None and is_public(model)
     if baseline is None:

@@ -23,7 +23,7 @@ from .preparation import Measuring
 _SAME = ("The model is the public model: there is nothing to compare.",)
 
 
-def _told_how(function: Callable[..., Evaluation]) -> Callable[..., Evaluation]:
+def _explain_usage(function: Callable[..., Evaluation]) -> Callable[..., Evaluation]:
     """Refuse a call in scikit-learn's order with what to write instead."""
 
     @wraps(function)
@@ -41,7 +41,7 @@ def _told_how(function: Callable[..., Evaluation]) -> Callable[..., Evaluation]:
     return called
 
 
-@_told_how
+@_explain_usage
 def evaluate(
     model: Any,
     private: Private,

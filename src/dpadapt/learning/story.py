@@ -107,15 +107,16 @@ def plain_story(estimator: Any, guarantee: Any) -> Story:
     return Story(first, class_facts(estimator))
 
 
-def labels_told(guarantee: Any) -> str:
+def label_count_sentence(guarantee: Any) -> str:
     """What became of private rows without a label, from public facts and from what was released.
 
     Examples
     --------
     >>> from dpadapt.privacy import Guarantee
-    >>> labels_told(Guarantee(bounds={"private rows": 8000, "rows with a label, about": 4000}))
+    >>> rows = {"private rows": 8000, "rows with a label, about": 4000}
+    >>> label_count_sentence(Guarantee(bounds=rows))
     'About 50% of the private rows have a label, by a noisy count; the others count in nothing.'
-    >>> labels_told(Guarantee(bounds={"people": 100, "people with a label, about": 80}))
+    >>> label_count_sentence(Guarantee(bounds={"people": 100, "people with a label, about": 80}))
     'About 80% of the people have a row with a label, by a noisy count; others count in nothing.'
     """
     bounds = guarantee.bounds

@@ -26,9 +26,7 @@ from dpadapt.privacy.files.whole_files import whole_file
 
 from . import figures, wording
 from .card import Card
-from .evidence import audited, charged, check_evidence, together_cost
-from .figures import Shown, show_coefficients
-from .filing import (
+from .content import (
     cautions,
     counted_classes,
     filing,
@@ -38,6 +36,8 @@ from .filing import (
     measured_rows,
     story,
 )
+from .evidence import audited, charged, check_evidence, together_cost
+from .figures import Shown, show_coefficients
 from .wording import BLANK, CLASSES, list_releases
 
 if TYPE_CHECKING:
@@ -304,13 +304,13 @@ def as_markdown(filed: dict[str, Any]) -> str:
     Parameters
     ----------
     filed : dict
-        From :func:`dpadapt.report.filing.filing`.
+        From :func:`dpadapt.report.content.filing`.
 
     Examples
     --------
     >>> from dpadapt import DiscrepancyRegressor
     >>> from dpadapt.report import ReportContext
-    >>> from dpadapt.report.filing import filing
+    >>> from dpadapt.report.content import filing
     >>> model = DiscrepancyRegressor(epsilon=1, delta=1e-6).fit([[0.0], [1.0]], [0.0, 1.0])
     >>> print(as_markdown(filing(model, ReportContext())).splitlines()[0])
     # Privacy report of a model

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpadapt.evaluation.intervals import Interval
 from dpadapt.features.columns import named_like_a_person
-from dpadapt.learning.story import Story, labels_told, plain_story
+from dpadapt.learning.story import Story, label_count_sentence, plain_story
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.composition import compose_delta, pld_epsilon
 
@@ -357,7 +357,7 @@ def _lasts(ledger: Any, guarantee: Guarantee) -> str:
     return wording.KEPT if charged(ledger, guarantee) else wording.NOT_IN_IT
 
 
-_HARDLY = 0.01  # of the way
+_NEGLIGIBLE = 0.01  # of the way
 
 
 def story(estimator: Any, guarantee: Guarantee) -> Story:
@@ -375,7 +375,7 @@ def story(estimator: Any, guarantee: Guarantee) -> Story:
     told = plain_story(estimator, guarantee) if own is None else own()
     if not (guarantee.events and told.reads_labels and told.assumption):
         return told
-    return replace(told, assumption=f"{told.assumption} {labels_told(guarantee)}")
+    return replace(told, assumption=f"{told.assumption} {label_count_sentence(guarantee)}")
 
 
 def outcome(estimator: Any, guarantee: Guarantee) -> str:
@@ -395,7 +395,7 @@ def outcome(estimator: Any, guarantee: Guarantee) -> str:
         return (
             "Moved away from the public model: public rows are weighted to look like private ones."
         )
-    if isinstance(share, float) and share < _HARDLY:
+    if isinstance(share, float) and share < _NEGLIGIBLE:
         return "Kept the public model, or nearly so: what was released is hardly more than noise."
     if isinstance(share, float):
         return f"Moved {share:.0%} of the way from the public model to what private rows ask for."
