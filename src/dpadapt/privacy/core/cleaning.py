@@ -48,7 +48,18 @@ def shrink_factors(lengths: Any, radius: float) -> FloatArray:
     array([1. , 1. , 0.5, 0. , 0. ])
     """
     with np.errstate(all="ignore"):
-        factors = np.minimum(1.0, (radius * (1 - _HAIR)) / np.asarray(lengths, dtype=np.float64))
+        return factors_within(np.asarray(lengths, dtype=np.float64), radius)
+
+
+def factors_within(lengths: FloatArray, radius: float) -> FloatArray:
+    """:func:`shrink_factors` where warnings of numpy are off already.
+
+    Examples
+    --------
+    >>> factors_within(np.array([1.0, 10.0]), 5.0).round(9)
+    array([1. , 0.5])
+    """
+    factors = np.minimum(1.0, (radius * (1 - _HAIR)) / lengths)
     return np.where(factors >= _LEAST, factors, 0.0)
 
 

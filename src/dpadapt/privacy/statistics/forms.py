@@ -36,7 +36,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from ... import _validate
-from ..core.cleaning import RowMap, shrink_factors
+from ..core.cleaning import RowMap, factors_within, shrink_factors
 from ..core.statistic import RowMean
 from ..rows.foreign import apply
 from ..rows.row_wise import row_wise
@@ -413,10 +413,10 @@ def clipped(coefficients: FloatArray, lengths: FloatArray, clip: float) -> Float
             size = np.sqrt(reduce(np.add, (coefficients * coefficients).T))
             np.maximum(size, LEAST_LENGTH, out=size)  # squares of smaller numbers underflow
         size *= lengths
-        cut = coefficients * shrink_factors(size, clip)[:, None]
-    finite = np.isfinite(size)  # else a length overflows, or is none
-    if not finite.all():
-        cut[~finite] = 0.0
+        cut = coefficients * factors_within(size, clip)[:, None]
+        all_finite = math.isfinite(np.add.reduce(size))  # or finite, and very long
+    if not all_finite:  # a length overflows, or is none
+        cut[~np.isfinite(size)] = 0.0
     return np.asarray(cut)
 
 
