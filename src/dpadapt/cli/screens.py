@@ -141,8 +141,8 @@ def _code(error: BaseException) -> int:
 
 def _of_other(error: BaseException) -> str:
     """What is told of other errors: the words of our own, and of unforeseen ones the type."""
-    from dpadapt.privacy.core.memory import NotEnoughMemory
     from dpadapt.privacy.rows.errors import PrivacyError  # not before: it takes its time
+    from dpadapt.privacy.rows.memory import NotEnoughMemory
 
     if isinstance(error, PrivacyError):
         return " ".join(str(error).split())

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dpadapt._types import FloatArray
 
 from ..accounting.events import Relation
-from ..rows.errors import PrivacyError
+from ..rows.errors import PrivacyError, StorageError
+from ..rows.kept import Shelf, Store
 from ..rows.quiet import muted
 from ..rows.sources import BLOCK_ROWS, RowSource
 from .cleaning import RowMap
@@ -22,7 +23,6 @@ Known = NDArray[np.bool_]
 CleanBlock = tuple[FloatArray, FloatArray | None, Known | None]
 Reduction = Callable[[FloatArray, FloatArray | None, Known | None], FloatArray]
 Progress = Callable[[int, int], None]
-KEPT_BYTES = 1 << 30  # of cleaned rows, at most, that a session keeps for its next statistic
 # What the order of summation can do to a float64 sum, relative to one row: under add-remove every
 # later row moves to another place in its block. Holds up to 1e7 rows; must not tell how many.
 ORDER_SLACK = 1e-3
@@ -44,6 +44,8 @@ class Sample(Opaque):
     home : Home
         The process of the session.
     relation : {"replace-one", "add-remove"}
+    store : Store
+        Where cleaned rows are kept.
     part : {"all", "train", "holdout"}
     holdout : float
         Fraction of the rows in the part "holdout".
@@ -56,6 +58,7 @@ class Sample(Opaque):
         held: list[RowSource],
         home: Home,
         relation: Relation,
+        store: Store,
         part: Part = "all",
         holdout: float = 0.0,
         progress: Progress | None = None,
@@ -68,7 +71,8 @@ class Sample(Opaque):
         self._share: float | None = None
         self._probed: tuple[RowMap, FloatArray | None] | None = None
         self._keeps, self._origin = False, self
-        self._kept: list[tuple[RowMap, list[CleanBlock]]] = []  # one at most; shared by views
+        self._store = store
+        self._kept: list[tuple[RowMap, Shelf]] = []  # one at most; shared by views
 
     @property
     def progress(self) -> Progress | None:
@@ -155,8 +159,8 @@ class Sample(Opaque):
     def lent(self, *, keep: bool = False, rows: bool = True) -> Sample:
         """View for one computation; who holds on to it has nothing in hand after :meth:`end`.
 
-        With ``keep`` cleaned rows stay in memory for the next pass, if they fit; without ``rows``
-        there are public facts alone.
+        With ``keep`` cleaned rows are kept for the next pass; without ``rows`` there are public
+        facts alone.
         """
         view = object.__new__(Sample)
         vars(view).update(vars(self))
@@ -177,22 +181,56 @@ class Sample(Opaque):
         self.rows  # noqa: B018, refuses a view that has ended, also what was kept
         if not self._keeps:
             return self._pass(cleaning)
-        for known, blocks in self._kept:
+        for known, shelf in self._kept:
             if known is cleaning:
-                return blocks
-        kept = []
+                return self._again(shelf)
+        return self._keeping(cleaning)
+
+    def _keeping(self, cleaning: RowMap) -> Iterator[CleanBlock]:
+        """Rows as they are cleaned, kept on the way: all of them in the end, or none."""
+        self._kept.clear()  # for their room
+        shelf, last = None, False
         for block in self._pass(cleaning):
-            if block[0].nbytes / max(1, len(block[0])) * self._n_rows > KEPT_BYTES:
-                return self._pass(cleaning)
-            for array in block:  # a statistic must not change what the next one gets
-                if array is not None:
-                    array.flags.writeable = False
-            kept.append(block)
-        self._kept[:] = [(cleaning, kept)]
-        return kept
+            if not last:
+                shelf, last = self._added(shelf, block)
+            yield block
+        if shelf is not None and self._fits(shelf.seal):
+            self._kept[:] = [(cleaning, shelf)]
+
+    def _added(self, shelf: Shelf | None, block: CleanBlock) -> tuple[Shelf | None, bool]:
+        """A shelf with one block more; or none, and that no further block is to be kept."""
+        made: list[Shelf] = [] if shelf is None else [shelf]
+
+        def add() -> None:
+            made[:] = made or [self._shelf(block)]
+            made[0].add(block)
+
+        return (made[0], False) if self._fits(add) else (None, True)
+
+    def _fits(self, keep: Callable[[], None]) -> bool:
+        """Whether there was room; refused if there was none, unless the number is a secret."""
+        try:
+            keep()
+        except StorageError:
+            if self.relation == "replace-one":
+                raise
+            return False
+        return True
+
+    def _shelf(self, block: CleanBlock) -> Shelf:
+        rows = self._n_rows if self.relation == "add-remove" else self.n_rows
+        sizes = [array.nbytes for array in block if array is not None]
+        return self._store.shelf(sum(sizes) / max(1, len(block[0])) * rows)
+
+    def _again(self, shelf: Shelf) -> Iterator[CleanBlock]:
+        for X, y, known in shelf:
+            self.rows  # noqa: B018, refuses also in the middle
+            yield X, y, known
 
     def forget(self) -> None:
-        """Drop what was kept."""
+        """Drop what was kept, also for who still holds a block of it in a file."""
+        for _, shelf in self._kept:
+            shelf.close()
         self._kept.clear()
 
     def _pass(self, cleaning: RowMap) -> Iterator[CleanBlock]:
@@ -211,7 +249,7 @@ class Sample(Opaque):
                 mine = self._mine(done + np.arange(size))
                 X, y = X[mine], None if y is None else y[mine]
                 known = None if known is None else known[mine]
-            yield X, y, known
+            yield _plain(X), y, known
             done += size
             if self.progress is not None:
                 self.progress(done, self._n_rows)
@@ -239,6 +277,11 @@ class Sample(Opaque):
             lost += (total - (grown - part_of_block)) + (block - part_of_block)
             total = grown
         return np.asarray(total + lost)
+
+
+def _plain(X: FloatArray) -> FloatArray:
+    """The same in one piece of memory, so that it has the same layout when it comes from a file."""
+    return X if X.flags.forc else np.array(X, order="K")
 
 
 def blanked(X: FloatArray, known: Known, given: object) -> FloatArray:

@@ -74,8 +74,8 @@ class Session:
         self._home, self._held, self.n_columns = Home("the session"), [rows], rows.n_columns
         self._source, self._budgets, self._label = source, budgets, label
         # under add-remove neither the guarantee nor a progress bar may tell how many rows there are
-        counted = relation == "replace-one"
-        self._samples = {"all": Sample(self._held, self._home, relation)}
+        counted, store = relation == "replace-one", rows.keeping.store()
+        self._samples = {"all": Sample(self._held, self._home, relation, store)}
         self._samples["all"].progress = progress if counted else None
         self._bounds: dict[str, float] = rows.sizes() if counted else {}
         self._events: tuple[Event, ...] | None = None
@@ -151,7 +151,7 @@ class Session:
         statistic : Statistic
         part : {"all", "train", "holdout"}
         keep : bool, default=False
-            Whether to keep cleaned rows in memory for the next statistic with the same cleaning.
+            Whether to keep cleaned rows for the next statistic with the same cleaning.
         """
         sensitivity = self.sensitivity(statistic, part)  # first: it refuses what could overflow
         view = self._part(part).lent(keep=keep)
