@@ -17,6 +17,7 @@ import pytest
 from dpadapt.privacy import Cleaning, PrivacyError, Private, RowMean, Rows, RowSum, StorageError
 from dpadapt.privacy.rows import kept as kept_module
 from dpadapt.privacy.rows.kept import Keeping, size_of
+from dpadapt.privacy.statistics import Prepared
 
 ROWS = 40_000
 RNG = np.random.default_rng(0)
@@ -299,3 +300,65 @@ def test_the_default_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(kept_module, "_FOLDER", "/nowhere/at/all")
     monkeypatch.setattr("tempfile.tempdir", None)
     assert kept_module.default_folder().is_dir()
+
+
+def squares(X: Any, y: Any) -> Any:
+    return X**2 + 1.0, y
+
+
+def tangents(X: Any, y: Any) -> Any:
+    return np.tanh(X[:, :2]) - 0.5, None if y is None else y / 2
+
+
+SOME = 600  # rows, where a function is given one at a time
+
+
+@pytest.mark.parametrize("memory", [0, "1GB"])
+@pytest.mark.parametrize("part", ["all", "holdout"])
+def test_rows_that_are_made_of_kept_rows_are_the_same(memory, part, tmp_path):
+    y = np.where(RNG.random(SOME) < 0.1, np.nan, Y[:SOME])
+    cleaning = Counting(9.0, label_range=(-1.0, 1.0))
+    first = Prepared(cleaning, squares, 3)
+    second = Prepared(first, tangents, 2)
+    private, found = Private(X[:SOME], y).kept(memory=memory, folder=tmp_path), []
+    for before in (False, True):
+        object.__setattr__(cleaning, "rows", 0)
+        with private.open(**BUDGET) as session:
+            if part != "all":
+                session.split(0.3)
+            if before:
+                session.hide(Rows(first), part, keep=True)
+            found += [session.hide(Rows(second), part, keep=True)._value for _ in range(2)]
+        assert cleaning.rows <= SOME + 10  # once, and rows of zeros
+    assert len({each.tobytes() for each in found}) == 1
+    if part == "all":
+        assert not found[0][np.isnan(y), :2].any()  # what is left out stays out
+
+
+class Unlabelled:
+    """A map of prepared rows that reads no labels."""
+
+    radius = 9.0
+
+    def __init__(self, made_of):
+        self.made_of = made_of
+
+    def __call__(self, X, y):
+        return self.further(*self.made_of(X, y))
+
+    def further(self, X, y):
+        return X[:, :2].copy(), None
+
+
+def test_rows_that_leave_out_others_are_made_anew():
+    """The first map reads labels, and leaves out a row without one; the second counts all rows."""
+    y = np.where(np.arange(SOME) == 5, np.nan, Y[:SOME])
+    first = Prepared(CLEANING, squares, 3)
+    second, found = Unlabelled(first), []
+    for before in (False, True):
+        with Private(X[:SOME], y).open(**BUDGET) as session:
+            if before:
+                session.hide(Rows(first), keep=True)
+            found.append(session.hide(Rows(second), keep=True)._value)
+    np.testing.assert_array_equal(*found)
+    assert found[0][5].any()

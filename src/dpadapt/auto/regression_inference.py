@@ -358,7 +358,7 @@ class DescentOutcome:
         return np.asarray(rows[:, : len(self.slopes)] @ (scale * self.slopes))
 
 
-def descent_rows(cleaning: Cleaning, coordinates: _Coordinates, width: int) -> Prepared:
+def descent_rows(cleaning: Cleaning | Prepared, coordinates: _Coordinates, width: int) -> Prepared:
     """Private rows of a descent: coordinates and a constant, in length 1 at most; weight; length.
 
     A row that is longer is shrunk together with its error, which is a weight of the row: the model
@@ -366,9 +366,9 @@ def descent_rows(cleaning: Cleaning, coordinates: _Coordinates, width: int) -> P
 
     Parameters
     ----------
-    cleaning : Cleaning
+    cleaning : Cleaning or Prepared
     coordinates : callable
-        From cleaned rows and labels to ``width`` coordinates, and the residual to be fitted.
+        From its rows and labels to ``width`` coordinates, and the residual to be fitted.
     width : int
 
     Examples

@@ -164,6 +164,27 @@ class Correction:
 
 
 @dataclass(frozen=True, eq=False)
+class _Residuals:
+    """Labels less answers, of prepared rows; it holds no expert, so that blocks are safe with it.
+
+    Parameters
+    ----------
+    weights, on_scores : ndarray of shape (K,)
+    label, level : float
+    """
+
+    weights: FloatArray
+    on_scores: FloatArray
+    label: float
+    level: float
+
+    def __call__(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        scores = X[:, : len(self.weights)]
+        moved = differences(scores, self.label) @ self.on_scores
+        return np.asarray(y - scores @ self.weights - moved - self.level)
+
+
+@dataclass(frozen=True, eq=False)
 class _Start:
     """The public model on private rows, as far as it is corrected: its level, and its weights.
 
@@ -173,7 +194,8 @@ class _Start:
     features : PathFeatures
     white : Whitening
     rows : Prepared
-        Private rows as scores of the experts and whitened features, beside their labels.
+        Private rows as scores of the experts, whitened features, and 1 where all of that is a
+        number; beside their labels. Experts are asked here alone, once for each row.
     on_scores : ndarray of shape (K,)
     level : float
     """
@@ -196,24 +218,22 @@ class _Start:
         def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
             rows = model.rows(X + center)
             scores = model.scores(rows)[:, :, 0]
-            return np.hstack([scores, white(features(rows, scores))]), y
+            out = np.hstack([scores, white(features(rows, scores)), np.ones((len(rows), 1))])
+            out[~np.isfinite(out).all(axis=1), -1] = 0.0
+            return out, y
 
-        rows = Prepared(cleaning, prepare, experts + len(white.mean))
+        rows = Prepared(cleaning, prepare, experts + len(white.mean) + 1)
         return cls(facts, features, white, rows, np.zeros(experts))
 
-    def scores(self, X: FloatArray) -> FloatArray:
-        """Scores of the experts, of prepared rows."""
-        return X[:, : len(self.on_scores)]
-
-    def coordinates(self, X: FloatArray) -> FloatArray:
-        """Whitened features, of prepared rows."""
-        return X[:, len(self.on_scores) :]
-
-    def residuals(self, X: FloatArray, y: FloatArray) -> FloatArray:
+    @property
+    def residuals(self) -> _Residuals:
         """Labels less answers, of prepared rows."""
-        scores = self.scores(X)
-        moved = differences(scores, self.facts.label) @ self.on_scores
-        return np.asarray(y - scores @ self.facts.model.weights - moved - self.level)
+        return _Residuals(self.facts.model.weights, self.on_scores, self.facts.label, self.level)
+
+    @property
+    def coordinates(self) -> slice:
+        """Where whitened features are, in prepared rows."""
+        return slice(len(self.on_scores), -1)
 
 
 @dataclass(frozen=True)
@@ -284,10 +304,10 @@ def _find_size(budget: StepBudget, start: _Start) -> _Start:
 
 def _find_errors(budget: StepBudget, start: _Start) -> tuple[float, float]:
     """1. How large private errors are (the clip R), and where their middle is."""
-    facts = start.facts
+    facts, residuals, unit = start.facts, start.residuals, start.facts.mad
 
     def errors(X: FloatArray, y: FloatArray) -> FloatArray:
-        return start.residuals(X, y) / facts.mad
+        return residuals(X, y) / unit
 
     query = histogram(start.rows, errors, CELLS, "errors")
     shares, sd = budget.release(query, budget.shares["errors"])
@@ -305,10 +325,10 @@ def _find_mean(
 ) -> tuple[float, float, _Estimate]:
     """1. What is kept of the mean error, the noise in it; the mean error around that middle."""
     reach = _reach(budget, start.facts, "mean")
-    bound = reach * clip
+    bound, residuals = reach * clip, start.residuals
 
     def errors(X: FloatArray, y: FloatArray) -> FloatArray:
-        return start.residuals(X, y) - middle
+        return residuals(X, y) - middle
 
     query = mean_number(start.rows, errors, -bound, bound, "mean")
     (mean,), sd = budget.release(query, budget.shares["mean"])
@@ -325,9 +345,10 @@ def _find_turn(budget: StepBudget, start: _Start, clip: float) -> tuple[float, f
     """2. How far to go from the public weights of the experts to equal ones; the noise in that."""
     facts = start.facts
     search = LineSearch(clip, facts.turn_square, budget.precision_of("stack"))
+    residuals, turn = start.residuals, facts.turn
 
     def products(X: FloatArray, y: FloatArray) -> FloatArray:
-        return search.products(start.residuals(X, y), start.scores(X) @ facts.turn)
+        return search.products(residuals(X, y), X[:, : len(turn)] @ turn)
 
     query = MeanVector(start.rows, products, 2, 1.0, "stack")
     means, sd = budget.release(query, budget.shares["stack"])
@@ -356,11 +377,12 @@ def _find_scale(budget: StepBudget, start: _Start, clip: float) -> float:
 def _find_rows(budget: StepBudget, start: _Start) -> tuple[FloatArray, float]:
     """3. Where private rows are (the centre of z), and how spread (its length from there)."""
     size, share = len(start.white.mean), budget.shares["centre"]
+    coordinates = start.coordinates
     noise = 2 * math.sqrt(size / share) / budget.precision  # its length, for a clip of 1
     reach = min(max(_CENTRE, _BLUR / noise), _MOST_CENTRE)
 
     def places(X: FloatArray, y: FloatArray) -> FloatArray:
-        return start.coordinates(X)
+        return X[:, coordinates]
 
     mean, sd = budget.release(MeanVector(start.rows, places, size, reach, "centre"), share)
     part = james_stein(float(mean @ mean), (size - 2) * sd**2)
@@ -368,7 +390,7 @@ def _find_rows(budget: StepBudget, start: _Start) -> tuple[FloatArray, float]:
     budget.record("centre", f"rows lie elsewhere; {part:.0%} of what was seen is more than noise")
 
     def lengths(X: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(np.linalg.norm(start.coordinates(X) - centre, axis=1))
+        return np.asarray(np.linalg.norm(X[:, coordinates] - centre, axis=1))
 
     query = mean_number(start.rows, lengths, 0.0, _LENGTH * usual, "length")
     (mean,), sd = budget.release(query, budget.shares["length"])
@@ -404,16 +426,18 @@ class _Path:
 
 def _descend(budget: StepBudget, start: _Start, clip: float) -> _Path:
     """4. The descent on all features, from where private rows are."""
-    prepare, white, facts = start.rows.function, start.white, start.facts
+    white, facts = start.white, start.facts
+    residuals, coordinates = start.residuals, start.coordinates
     centre, length = _find_rows(budget, start)
 
     def places(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-        rows, labels = prepare(X, y)
-        errors = None if labels is None else start.residuals(rows, labels)
-        return (start.coordinates(rows) - centre) / length, errors
+        errors = None if y is None else residuals(X, y)
+        found = (X[:, coordinates] - centre) / length
+        found[X[:, -1] == 0] = np.nan  # no place in the descent
+        return found, errors
 
     problem = DescentProblem(white.energy, white.spread, clip, facts.curvature)
-    rows = descent_rows(facts.cleaning, places, len(white.energy))
+    rows = descent_rows(start.rows, places, len(white.energy))
     end = planned_descent(budget, rows, problem, budget.shares["descent"], _LONG)
     also = "" if start.features.curves is None else f" and {start.features.curves}"
     budget.record(

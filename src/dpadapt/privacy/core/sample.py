@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -188,7 +189,8 @@ class Sample(Opaque):
 
     def _keeping(self, cleaning: RowMap) -> Iterator[CleanBlock]:
         """Rows as they are cleaned, kept on the way: all of them in the end, or none."""
-        self._kept.clear()  # for their room
+        if self._below(cleaning) is None:
+            self._kept.clear()  # for their room
         shelf, last = None, False
         for block in self._pass(cleaning):
             if not last:
@@ -233,7 +235,27 @@ class Sample(Opaque):
             shelf.close()
         self._kept.clear()
 
+    def _below(self, cleaning: RowMap) -> Shelf | None:
+        """Kept rows that a map is made of, if both leave out the same ones."""
+        below = getattr(cleaning, "made_of", None)
+        if below is None or not self._keeps:
+            return None
+        shelf = next((shelf for known, shelf in self._kept if known is below), None)
+        if shelf is None or self.leaves_out(below) != self.leaves_out(cleaning):
+            return None
+        return shelf
+
     def _pass(self, cleaning: RowMap) -> Iterator[CleanBlock]:
+        shelf = self._below(cleaning)
+        return self._read(cleaning) if shelf is None else self._further(cleaning, shelf)
+
+    def _further(self, cleaning: Any, shelf: Shelf) -> Iterator[CleanBlock]:
+        """Rows under a map of others that are kept; row by row it is what :meth:`_read` gives."""
+        for before, given, known in self._again(shelf):
+            X, y = cleaning.further(before, given)
+            yield self._left_out(cleaning, X, y, known, before)
+
+    def _read(self, cleaning: RowMap) -> Iterator[CleanBlock]:
         done, leaves_out = 0, self.leaves_out(cleaning)
         for table, labels in self.rows.blocks():
             self.rows  # noqa: B018, refuses also in the middle
@@ -242,9 +264,7 @@ class Sample(Opaque):
             size = table.shape[0]
             if len(X) != size:
                 raise PrivacyError("cleaning: a map of rows must keep every row.")
-            if known is not None:
-                X, none = blanked(X, known, table), self._nobody(cleaning)
-                y = None if y is None else np.where(known, y, 0.0 if none is None else none[0])
+            X, y, known = self._left_out(cleaning, X, y, known, table)
             if self.part != "all":
                 mine = self._mine(done + np.arange(size))
                 X, y = X[mine], None if y is None else y[mine]
@@ -253,6 +273,15 @@ class Sample(Opaque):
             done += size
             if self.progress is not None:
                 self.progress(done, self._n_rows)
+
+    def _left_out(
+        self, cleaning: RowMap, X: FloatArray, y: FloatArray | None, known: Known | None, given: Any
+    ) -> CleanBlock:
+        """A block in which rows that do not count are one public row."""
+        if known is None:
+            return _plain(X), y, None
+        X, none = blanked(X, known, given), self._nobody(cleaning)
+        return _plain(X), None if y is None else np.where(known, y, _first(none)), known
 
     def _mine(self, places: NDArray[np.intp]) -> Known:
         """Which places are of this part."""
@@ -277,6 +306,10 @@ class Sample(Opaque):
             lost += (total - (grown - part_of_block)) + (block - part_of_block)
             total = grown
         return np.asarray(total + lost)
+
+
+def _first(labels: FloatArray | None) -> float:
+    return 0.0 if labels is None else float(labels[0])
 
 
 def _plain(X: FloatArray) -> FloatArray:
