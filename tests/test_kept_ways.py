@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpadapt import (
     ReweightingClassifier,
     ReweightingRegressor,
 )
+from dpadapt.privacy import StorageError
 from dpadapt.privacy.core.sample import Sample
 from dpadapt.privacy.rows import sources
 from dpadapt.privacy.rows.kept import Shelf
@@ -70,6 +72,57 @@ def fitted(name: str, file: Any, **kept: Any) -> tuple[str, str, str]:
     parts = (np.asarray(answer).tobytes(), model.guarantee_.events, model.guarantee_)
     found = [part if isinstance(part, bytes) else str(entries(part)).encode() for part in parts]
     return tuple(hashlib.sha256(part).hexdigest() for part in found)  # type: ignore[return-value]
+
+
+def samples(name: str) -> tuple[Any, Any, pd.DataFrame, Any]:
+    """Public rows and labels, private ones."""
+    public, private = table(0, 200), table(1, ROWS, shift=0.7)
+    labels, own = public.pop("y"), private.pop("y")
+    if "Regressor" not in type(FITS[name]).__name__:
+        labels, own = (labels > 0).astype(float), (own > 0).astype(float)
+    return public, labels, private, own
+
+
+@pytest.mark.parametrize("name", [name for name in FITS if name != "discrepancy"])
+def test_a_fit_that_finds_no_room_is_refused_before_the_charge(name, monkeypatch):
+    public, labels, rows, own = samples(name)
+    private = Private(rows, own).kept(memory=1000, spill=False)
+    read: list[Any] = []
+    monkeypatch.setattr(Sample, "_pass", lambda *given: read.append(given) or iter(()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(StorageError, match="--keep-memory"):
+            FITS[name].fit(public, labels, private=private)
+    assert private.spent(1e-6).events == ()
+    assert not read
+
+
+@pytest.mark.parametrize("name", ["reweighting", "reweighting classes", "auto", "auto classes"])
+def test_the_bar_counts_the_whole_fit_and_no_private_value(name, monkeypatch):
+    told: list[tuple[int, int]] = []
+
+    @contextmanager
+    def shown(title: str, verbose: int) -> Any:
+        yield lambda *facts: told.append(facts)
+
+    monkeypatch.setattr("dpadapt.base.row_progress", shown)
+    public, labels, rows, own = samples(name)
+    courses = []
+    for place in (None, 7):
+        told.clear()
+        if place is not None:
+            rows.iloc[place], own.iloc[place] = 1e6, np.nan
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            FITS[name].fit(public, labels, private=Private(rows, own))
+        courses.append(list(told))
+    done, totals = (list(each) for each in zip(*courses[0], strict=True))
+    assert done == sorted(done)
+    assert done[-1] == totals[-1] > 20 * ROWS
+    assert totals[-1] % ROWS == 0
+    assert len(set(totals)) == (2 if name == "auto classes" else 1)
+    assert done[-2] >= 0.97 * totals[-1]  # as many sums as were said
+    assert courses[0] == courses[1] or name.startswith("auto")  # whose steps follow releases
 
 
 @pytest.mark.parametrize("name", FITS)

@@ -215,6 +215,19 @@ def test_where_the_number_of_rows_is_a_secret_nothing_is_refused(tmp_path, monke
     assert len({value for each in told for value in each[1:]}) == 1
 
 
+def test_what_is_foreseen_is_refused_by_public_sizes_alone():
+    private = Private(X, Y).kept(memory="1MB", spill=False)
+    with private.open(**BUDGET) as session:
+        session.foresee(100, 2)
+        with pytest.raises(StorageError):
+            session.foresee(100, 3)
+    with private.open(**BUDGET, relation="add-remove") as session:
+        try:
+            session.foresee(100, 3)
+        except PrivacyError:
+            pytest.fail("that there is no room tells how many rows there are")
+
+
 def test_a_statistic_that_stops_early_keeps_nothing(spilled):
     with spilled.open(**BUDGET) as session:
         next(iter(session._samples["all"].lent(keep=True).blocks(CLEANING)))
@@ -253,6 +266,15 @@ def test_what_a_slow_map_made_is_kept_in_the_same_way(tmp_path, memory, spill, c
     np.testing.assert_array_equal(first, again)
     assert slow.calls == 300 * calls  # type: ignore[attr-defined]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_view_that_keeps_otherwise_keeps_by_itself(tmp_path):
+    """Rows that may be on a disk for one view are not for one that says no."""
+    spilled = Private(X[:300]).map(slow, 2).kept(memory=0, folder=tmp_path)
+    with spilled.open(**BUDGET) as session:
+        session.hide(Rows(CLEANING))
+    assert spilled._rows._kept[0]._file is not None
+    assert spilled.kept(spill=False)._rows._kept == []
 
 
 def test_views_keep_as_the_rows_that_they_are_of(tmp_path):

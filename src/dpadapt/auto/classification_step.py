@@ -28,7 +28,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared, mean_number
-from dpadapt.reweighting.plan import Course, PublicProblem, choose_course
+from dpadapt.reweighting.plan import LEAST_STEPS, Course, PublicProblem, choose_course
 
 from .classification_inference import (
     ClassNoHarm,
@@ -41,7 +41,7 @@ from .classification_inference import (
 )
 from .curves import Curves, Leaves, affordable, first_trees, worth
 from .experts import LinearExpert
-from .releases import StepBudget, StepResult
+from .releases import StepBudget, StepResult, foreseen_precision
 from .stacking import PublicStack
 
 _ENERGY = 0.6  # share of the features' public variance on logits
@@ -176,6 +176,12 @@ class ClassFacts:
         coefficients[:width] = np.kron(self.model.weights[:, None] / logit_scale, each)
         return ClassScores(logit_scale, column_scale, coefficients, curves=curves)
 
+    def width(self, precision: float) -> int:
+        """Columns of private rows in the descent, at most."""
+        (_, experts, classes), columns = self.logits.shape, self.rows.shape[1]
+        curves = affordable(precision, _PER_CURVE, least=_LEAST_CURVES) * (self.leaves is not None)
+        return experts * (classes if classes > 2 else 1) + columns + curves + classes + 2
+
     def _curves(self, precision: float) -> Curves | None:
         count = affordable(precision, _PER_CURVE, least=_LEAST_CURVES)
         if self.leaves is None or not count:
@@ -234,15 +240,19 @@ def adapt_classes(facts: ClassFacts, session: Session) -> StepResult:
     >>> found.adapted.coefficients.shape, round(session.guarantee.epsilon, 6)
     ((4, 2), 1.0)
     """
+    scored, before = _scored(facts), foreseen_precision(session)
+    width = facts.width(before)
+    looks = len(_shares(before)) - 1
+    session.foresee(looks + LEAST_STEPS, scored[0].width, width)
     budget = StepBudget.open(session)
     budget = budget.divided(_shares(budget.precision))
     start = facts.start(budget.precision)
-    scored = _scored(facts)
     wrong = _find_errors(budget, facts, scored)
     problem, share = facts.problem(start, budget.precision), budget.shares["descent"]
     course = choose_course(problem, budget.n_rows, math.sqrt(share) / budget.purse.scale)
     shape = (len(course.geometry.mean) + 1, start.coefficients.shape[1])
     rows = _prepared(scored, start, course.geometry, shape)
+    session.foresee(len(budget.shares) - 1 + course.steps)
     end = budget.descend(rows, shape, course.clip, course.horizon, course.steps, share)
     move = centred(end)
     simulation = facts.simulation(start, course)

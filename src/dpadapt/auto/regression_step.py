@@ -52,10 +52,11 @@ from .regression_inference import (
     LineSearch,
     descent_rows,
     level_shrinkage,
+    planned_course,
     planned_descent,
     pooled,
 )
-from .releases import StepBudget, StepResult
+from .releases import StepBudget, StepResult, foreseen_precision
 
 _FIRST, _LEAST_FIRST, _MOST_FIRST = 45.0, 0.05, 0.8  # (45 / n mu)^2; above the last one, all
 _LOOKS = {"errors": 0.15, "mean": 0.40, "stack": 0.45}  # parts of that
@@ -261,8 +262,11 @@ def adapt_numbers(facts: RegressionFacts, session: Session) -> StepResult:
     >>> [each.name for each in found.releases], round(session.guarantee.epsilon, 6)
     (['errors', 'mean'], 1.0)
     """
+    before = foreseen_precision(session)
+    start = _foreseen(facts, session, before)
     budget = StepBudget.open(session)
-    start = _Start.of(facts, budget.precision)
+    if facts.curves(budget.precision) != facts.curves(before):
+        start = _Start.of(facts, budget.precision)
     budget = budget.divided(_shares(budget.precision, turns=facts.turns, tells=facts.tells))
     if "size" in budget.shares:
         start = _find_size(budget, start)
@@ -292,6 +296,20 @@ def adapt_numbers(facts: RegressionFacts, session: Session) -> StepResult:
     said = f"together with the mean before, answers move by {plain(whole, 3)} in all"
     budget.record("level", said)
     return _result(budget, start, clip, error, kept, path.correction(start, part, whole))
+
+
+def _foreseen(facts: RegressionFacts, session: Session, precision: float) -> _Start:
+    """The public model as it will be; what its step takes is told, before anything is charged."""
+    start = _Start.of(facts, precision)
+    shares = _shares(precision, turns=facts.turns, tells=facts.tells)
+    if "descent" not in shares:
+        session.foresee(len(shares), start.rows.width)
+        return start
+    white = start.white
+    problem = DescentProblem(white.energy, white.spread, 1.0, facts.curvature)
+    _, steps = planned_course(problem, 2 / (precision * math.sqrt(shares["descent"])), _LONG)
+    session.foresee(len(shares) - 1 + steps, start.rows.width, len(white.energy) + 3)
+    return start
 
 
 def _find_size(budget: StepBudget, start: _Start) -> _Start:

@@ -17,6 +17,7 @@ from ..rows.kept import Shelf, Store
 from ..rows.quiet import muted
 from ..rows.sources import BLOCK_ROWS, RowSource
 from .cleaning import RowMap
+from .foreseen import Foreseen
 from .hidden import Opaque, Part
 from .home import Home
 
@@ -72,7 +73,7 @@ class Sample(Opaque):
         self._share: float | None = None
         self._probed: tuple[RowMap, FloatArray | None] | None = None
         self._keeps, self._origin = False, self
-        self._store = store
+        self._store, self.course = store, Foreseen()
         self._kept: list[tuple[RowMap, Shelf]] = []  # one at most; shared by views
 
     @property
@@ -181,11 +182,26 @@ class Sample(Opaque):
         """
         self.rows  # noqa: B018, refuses a view that has ended, also what was kept
         if not self._keeps:
-            return self._pass(cleaning)
+            return self._counted(self._pass(cleaning))
         for known, shelf in self._kept:
             if known is cleaning:
-                return self._again(shelf)
-        return self._keeping(cleaning)
+                return self._counted(self._again(shelf))
+        return self._counted(self._keeping(cleaning))
+
+    def _counted(self, blocks: Iterator[CleanBlock]) -> Iterator[CleanBlock]:
+        yield from blocks
+        self.course.done += 1
+        if self.course.sums:
+            self._tell(0)
+
+    def _tell(self, rows: int) -> None:
+        if self.progress is not None:
+            self.progress(*self.course.shown(rows, self._n_rows))
+
+    def tell_end(self) -> None:
+        """Say that all sums are done, if it was said how many there would be."""
+        if self.progress is not None and self.course.sums:
+            self.progress(*self.course.end(self._n_rows))
 
     def _keeping(self, cleaning: RowMap) -> Iterator[CleanBlock]:
         """Rows as they are cleaned, kept on the way: all of them in the end, or none."""
@@ -271,8 +287,7 @@ class Sample(Opaque):
                 known = None if known is None else known[mine]
             yield _plain(X), y, known
             done += size
-            if self.progress is not None:
-                self.progress(done, self._n_rows)
+            self._tell(done)
 
     def _left_out(
         self, cleaning: RowMap, X: FloatArray, y: FloatArray | None, known: Known | None, given: Any

@@ -69,6 +69,12 @@ class Prepared:
         """The prepared rows that it is made of; None for cleaned ones."""
         return self.cleaning if type(self.cleaning) is Prepared else None
 
+    @property
+    def cleaned(self) -> Cleaning:
+        """How rows are cleaned before all else."""
+        below = self.cleaning
+        return below.cleaned if isinstance(below, Prepared) else below
+
     def __call__(self, X: Table, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Clean one block, and map it."""
         return self.further(*self.cleaning(X, y))
