@@ -128,11 +128,16 @@ class Code(IntEnum):
 
 def _code(error: BaseException) -> int:
     from dpadapt.modelfolder import ModelWriteError
-    from dpadapt.privacy.rows.errors import BudgetExceeded, LedgerError, PrivacyError
+    from dpadapt.privacy.rows.errors import (
+        BudgetExceeded,
+        LedgerError,
+        PrivacyError,
+        StorageError,
+    )
 
     kinds: list[tuple[Any, Code]] = [
         (BudgetExceeded, Code.budget),
-        ((LedgerError, ModelWriteError), Code.storage),
+        ((LedgerError, ModelWriteError, StorageError), Code.storage),
         (MemoryError, Code.memory),
         ((ValueError, TypeError, ImportError, PrivacyError), Code.refused),
     ]
