@@ -90,12 +90,12 @@ class Session:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if not any(failure):
-            self._samples["all"].tell_end()
         self._held.clear()
         self._early.clear()
         for sample in self._samples.values():
             sample.forget()
+        if not any(failure):
+            self._samples["all"].tell_end()
 
     def __reduce__(self) -> Any:
         raise TypeError("a session cannot be copied or pickled.")
