@@ -5,8 +5,12 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import signal
 import stat
+import subprocess
+import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -384,3 +388,51 @@ def test_rows_that_leave_out_others_are_made_anew():
             found.append(session.hide(Rows(second), keep=True)._value)
     np.testing.assert_array_equal(*found)
     assert found[0][5].any()
+
+
+_CRASH = """
+import os, resource, signal, sys
+import numpy as np
+from dpadapt.privacy import Cleaning, Private, StorageError
+from dpadapt.privacy.statistics import SecondMoment
+
+if sys.argv[2] == "full":
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+private = Private(np.ones((40_000, 3))).kept(memory=0, folder=sys.argv[1])
+session = private.open(epsilon=1.0, delta=1e-6)
+try:
+    session.hide(SecondMoment(Cleaning(9.0)), keep=True)
+except StorageError as error:
+    print(error)
+    sys.exit(9)
+shelf = session._samples["all"]._kept[0][1]
+print(os.fstat(shelf._file.fileno()).st_size, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="signals of another system")
+def test_a_crash_leaves_nothing_and_a_full_disk_is_told(tmp_path):
+    ended = {}
+    for kind in ("crash", "full"):
+        given = [sys.executable, "-c", _CRASH, str(tmp_path), kind]
+        ended[kind] = subprocess.run(given, capture_output=True, text=True, check=False)
+        assert list(tmp_path.iterdir()) == []
+    assert ended["crash"].returncode == -signal.SIGKILL, ended["crash"].stderr
+    assert int(ended["crash"].stdout) >= 40_000 * 24
+    assert ended["full"].returncode == 9, ended["full"].stderr
+    assert "cleaned rows could not be kept" in ended["full"].stdout
+
+
+@pytest.mark.parametrize("memory", [0, "1GB"])
+def test_threads_that_keep_other_maps_do_not_disturb_each_other(memory, tmp_path):
+    maps = [Cleaning(radius, label_range=(-1.0, 1.0)) for radius in (9.0, 1.0)]
+    private = Private(X, Y).kept(memory=memory, folder=tmp_path)
+    with private.open(**BUDGET) as session, ThreadPoolExecutor(2) as pool:
+        expected = [session.hide(Rows(each))._value for each in maps]
+
+        def found(place: int) -> bool:
+            rows = [session.hide(Rows(maps[place]), keep=True)._value for _ in range(15)]
+            return all(each.tobytes() == expected[place].tobytes() for each in rows)
+
+        assert all(pool.map(found, [0, 1]))
