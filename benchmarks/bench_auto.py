@@ -20,13 +20,16 @@ a group. Opacus is compared with where it is installed.
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import sys
 import time
 import warnings
+from contextlib import nullcontext
 from functools import partial
 from itertools import product
 from pathlib import Path
+from unittest import mock
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -84,46 +87,45 @@ KINDS = {
 }
 
 
-WHOLE = regression_step._Step
-
-
-def without(name: str) -> type:
-    """The private step of regression without one piece, whose share goes to the descent.
-
-    Where n mu is too small for a descent, it goes to the mean, or to the look at the stack.
-    """
-    piece = PIECES[name]
-
-    class Step(WHOLE):
-        def __init__(self, facts, looks):
-            super().__init__(facts, looks)
-            free = sum(self.shares.pop(each, 0.0) for each in piece["releases"])
-            heirs = [each for each in ("descent", "mean", "stack") if each in self.shares]
-            self.shares[heirs[0]] += free
-
-    def skip(self) -> None:
-        if name == "errors":
-            self.clip, self.middle = self.facts.mad, 0.0
-        if name == "mean":
-            self.before = self.clip**2
-        if name == "rows":
-            self.centre, self.length = np.zeros(len(self.white.mean)), 1.0
-        if name == "move":
-            self.part = self.walked.share
-
-    setattr(Step, piece["method"], skip)
-    return Step
-
-
+# a piece of the private step of regression: its releases, their function, and what stands in for it
 PIECES = {
-    "errors": {"method": "see_errors", "releases": ["errors"]},
-    "mean": {"method": "find_mean", "releases": ["mean"]},
-    "stack": {"method": "turn_stack", "releases": ["stack"]},
-    "scale": {"method": "measure_errors", "releases": ["scale"]},
-    "rows": {"method": "find_rows", "releases": ["centre", "length"]},
-    "move": {"method": "look_back", "releases": ["move"]},
-    "level": {"method": "find_level", "releases": ["level"]},
+    "errors": (["errors"], "_release_histogram", lambda _, start: (_usual(start), 0.0)),
+    "mean": (["mean"], "_release_mean", lambda budget, start, clip, at: (0.0, 0.0, (0.0, clip**2))),
+    "stack": (["stack"], "_line_search_weights", None),
+    "scale": (["scale"], "_release_scale", lambda budget, start, clip: clip),
+    "rows": (["centre", "length"], "_release_location", lambda _, start: (_origin(start), 1.0)),
+    "move": (["move"], "_line_search_move", lambda _, descent, *rest: descent.end.shrinkage),
+    "level": ([], "_release_level", lambda *_: (0.0, math.inf)),
 }
+SHARES = regression_step._shares
+
+
+def _usual(start) -> float:
+    return start.facts.mean_abs_error
+
+
+def _origin(start) -> np.ndarray:
+    return np.zeros(len(start.white.mean))
+
+
+def without(name: str) -> dict:
+    """What to change in the private step so that one piece is left out; its share descends.
+
+    Where n mu is too small for a descent, the share goes to the mean, or to the line search along
+    the weights.
+    """
+    releases, function, instead = PIECES[name]
+
+    def shares(precision: float, **facts) -> dict[str, float]:
+        found = SHARES(precision, **facts)
+        free = sum(found.pop(each, 0.0) for each in releases)
+        if name == "level" and "level" in found:  # told of, also where nothing was released
+            free, found["level"] = found["level"], 0.0
+        heirs = [each for each in ("descent", "mean", "stack") if each in found]
+        found[heirs[0]] += free
+        return found
+
+    return {"_shares": shares} | ({} if instead is None else {function: instead})
 
 
 def peers() -> dict:
@@ -253,27 +255,27 @@ def measure(name: str, given: argparse.Namespace, lines: Lines) -> None:
             sample = Private(*clear)
             asked = methods(kinds, given.methods, ablation)
             for epsilon, draw, found in product(given.epsilons, range(given.draws), asked):
-                each, make, step = found
+                each, make, changed = found
                 line = {**fact, "method": each, "epsilon": epsilon, "draw": draw}
                 if lines.key(line) in lines.known:
                     continue
-                regression_step._Step = step
                 began = time.process_time()
                 model = make(
                     epsilon=epsilon, delta=DELTA, noise="seeded", random_state=1000 * split + draw
                 )
-                model.fit(X, y, private=clear if each == "opacus" else sample)
+                with mock.patch.multiple(regression_step, **changed) if changed else nullcontext():
+                    model.fit(X, y, private=clear if each == "opacus" else sample)
                 line["seconds"] = time.process_time() - began
                 lines.add({**line, "error": error(kind, model, T[test], t[test])})
 
 
 def methods(kinds: dict, asked, ablation: bool):
-    """Name, estimator and private step of what is compared."""
+    """Name and estimator of what is compared, and what is changed in its private step."""
     if ablation:
         pieces = [(f"no {each}", kinds["auto"], without(each)) for each in PIECES]
-        return [("auto", kinds["auto"], WHOLE), *pieces]
+        return [("auto", kinds["auto"], {}), *pieces]
     there = [each for each in asked if each in kinds and (each != "opacus" or installed())]
-    return [(each, kinds[each], WHOLE) for each in there]
+    return [(each, kinds[each], {}) for each in there]
 
 
 def show_time(public: int = 30_000, private: int = 10_000, columns: int = 50) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dpadapt.cli import screens
+from dpadapt.cli import help_text, screens
 from dpadapt.cli.screens import plain_errors, say, say_note
 
 from .markdown import write_markdown
@@ -29,7 +29,6 @@ app = typer.Typer(
 )
 
 
-@app.command(no_args_is_help=True)
 @plain_errors()
 def reproduce(
     paper: Annotated[str, typer.Argument(help=f"Number or name of the paper: {known_papers()}.")],
@@ -77,6 +76,9 @@ def reproduce(
     reproduce_paper(
         chosen, figure, folder, repeats=repeats, quick=quick, jobs=jobs, resample=resample
     )
+
+
+app.command(no_args_is_help=True, help=help_text(str(reproduce.__doc__)))(reproduce)
 
 
 def list_figures(paper: Paper) -> None:

@@ -493,3 +493,19 @@ def test_layers_of_the_trusted_core(folder):
 def test_every_folder_of_the_trusted_core_has_a_layer():
     folders = {path.parent.name for path in MODULES if path.parent.parent == SOURCE / "privacy"}
     assert folders == set(LAYERS)
+
+
+def test_files_with_two_readers_have_owners():
+    def owner(path):
+        last = ""
+        for line in (ROOT / ".github/CODEOWNERS").read_text(encoding="utf-8").splitlines():
+            pattern, _, team = line.partition(" ")
+            wanted = re.escape(pattern.removeprefix("/")).replace(r"\*\*/", "(.*/)?")
+            if pattern == "*" or re.match(wanted + ("" if pattern.endswith("/") else "$"), path):
+                last = team.strip()
+        return last
+
+    asked = set(READERS) | {str(each.relative_to(SOURCE)) for each in SOURCE.rglob("*queries.py")}
+    asked |= {str(each.relative_to(SOURCE)) for each in (SOURCE / "privacy").rglob("*.py")}
+    assert {owner(f"src/dpadapt/{each}") for each in asked} == {"@dpadapt/privacy"}
+    assert owner("src/dpadapt/auto/experts.py") == "@dpadapt/maintainers"

@@ -45,7 +45,7 @@ from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Cleaning
 from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.statistics import SecondMoment
-from dpadapt.report.filing import story
+from dpadapt.report.content import story
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,24 @@ def check(
     return run("check", *files, *labelled, *show, *more, code=code)
 
 
+def test_what_it_advises_can_be_tried_before_fit_gets_it(here):
+    rows = people(900, 1).assign(person_id=np.arange(900) // 3, street=1.0)
+    rows.to_csv("private.csv", index=False)
+    people(400, 0).assign(street=np.arange(400) / 7).to_csv("public.csv", index=False)
+    advised = check("--epsilon", 1)
+    assert "fit with --unit person_id and --max-rows" in advised
+    assert "900 private rows at epsilon 1" in advised
+    text = check("--epsilon", 1, "--unit", "person_id", "--drop", "street")
+    assert "900 rows of 300 people" in text
+    assert "300 people at epsilon 1" in text
+    assert "fit with --unit" not in text
+    assert "street" not in text
+    assert "nothing stands in the way" in text
+    assert "has no column 'who'" in check("--unit", "who", code=1)
+    assert "has no column 'road'" in check("--drop", "road", code=1)
+    assert "'y' is the label" in check("--drop", "y", code=1)
+
+
 def test_what_is_fine_is_ready(here):
     text = check("--epsilon", 1)
     assert "nothing stands in the way" in text

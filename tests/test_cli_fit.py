@@ -11,14 +11,14 @@ from typer import BadParameter
 
 from command import run
 from dpadapt.cli.formats import Form, given_form, guess_form
-from dpadapt.cli.outputs import charge_told, shown_in_report
+from dpadapt.cli.outputs import report_charge_on_error, shown_in_report
 from dpadapt.cli.public_table import error_bounds
 from dpadapt.cli.tables import TableError, header_form, open_private
 from dpadapt.evaluation import Evaluation
 from dpadapt.modelfolder import load_model
 from dpadapt.privacy import Ledger, PrivacyError
 from dpadapt.privacy.accounting.events import GaussianEvent
-from dpadapt.report.filing import measured_rows
+from dpadapt.report.content import measured_rows
 
 SENTINEL = "987654.321"
 LINEAR = ("--set", "experts=linear")
@@ -459,7 +459,7 @@ def test_a_charge_of_somebody_else_is_not_told_as_ones_own(tmp_path, capsys):
         raise PrivacyError("after the charge")
 
     def failing(who):
-        with pytest.raises(PrivacyError), charge_told(account):
+        with pytest.raises(PrivacyError), report_charge_on_error(account):
             charge_and_fail(who)
         return capsys.readouterr().err
 

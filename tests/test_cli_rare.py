@@ -10,8 +10,7 @@ import pytest
 
 from command import run
 from dpadapt import load_model
-from dpadapt.cli import screens
-from dpadapt.cli.evaluate import _IN_PYTHON, _table
+from dpadapt.cli.evaluate import _IN_PYTHON, _print_table
 from dpadapt.cli.options import numbers_by_class
 from dpadapt.evaluation import private_error
 
@@ -151,5 +150,5 @@ def test_a_caveat_of_an_evaluation_names_the_option():
 def test_a_title_wider_than_its_table_is_one_line(capsys):
     title = "How many of each class (noise included)"
     rows = [("class", "people"), ("no", "99 (64 to 133)")]
-    screens.console().print(_table(rows, title))
+    _print_table(rows, title)
     assert capsys.readouterr().out.splitlines()[0].strip() == title

@@ -30,7 +30,7 @@ from dpadapt import baselines as b
 from dpadapt.audit import library
 from dpadapt.audit.library import combinations
 from dpadapt.audit.replaying import task_labels
-from dpadapt.learning.story import labels_told
+from dpadapt.learning.story import label_count_sentence
 from dpadapt.papers.hybrid.doors.weights import RowWeights, Weighted, reweigh
 from dpadapt.papers.hybrid.queries import ClassLosses
 from dpadapt.privacy import Cleaning, PrivacyError, RowSum
@@ -286,7 +286,9 @@ def test_of_people_it_says_how_many_have_a_label():
         about = s.guarantee.bounds["people with a label, about"]
     assert abs(about - 7_500) < 400
     assert "rows with a label, about" not in s.guarantee.bounds
-    assert labels_told(s.guarantee).startswith(f"About {about / 10_000:.0%} of the people have")
+    assert label_count_sentence(s.guarantee).startswith(
+        f"About {about / 10_000:.0%} of the people have"
+    )
 
 
 def test_means_are_divided_by_the_count_also_those_hidden_before():

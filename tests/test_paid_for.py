@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.signals_table import FIT, HOLD_OUT, SIGNALS, found, tables
 from command import run
-from dpadapt.cli.screens import Stopped, heard, not_before
+from dpadapt.cli.screens import Stopped, defer_signals, handle_signals
 from dpadapt.modelfolder import load_model
 from dpadapt.modelfolder.record import seal, sealed_facts
 from dpadapt.privacy import Ledger
@@ -168,13 +168,13 @@ def test_signals_wait_only_for_what_is_paid_for():
     paid, told, done = [], [], []
 
     def work(price):
-        with not_before(lambda: bool(paid), told.append):
+        with defer_signals(lambda: bool(paid), told.append):
             paid.extend(price)
             os.kill(os.getpid(), signal.SIGHUP)
             os.kill(os.getpid(), signal.SIGTERM)
             done.append(1)
 
-    with heard():
+    with handle_signals():
         with pytest.raises(Stopped):
             work([])
         assert done == []
@@ -188,18 +188,18 @@ def test_signals_wait_only_for_what_is_paid_for():
 
 def test_an_error_is_not_replaced_by_a_signal_that_waited():
     def fails():
-        with not_before(lambda: True, lambda text: None):
+        with defer_signals(lambda: True, lambda text: None):
             os.kill(os.getpid(), signal.SIGTERM)
             raise ValueError("the real error")
 
-    with heard(), pytest.raises(ValueError, match="the real error"):
+    with handle_signals(), pytest.raises(ValueError, match="the real error"):
         fails()
 
 
 def test_a_signal_that_is_ignored_stays_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
     try:
-        with heard():
+        with handle_signals():
             os.kill(os.getpid(), signal.SIGHUP)
     finally:
         signal.signal(signal.SIGHUP, before)

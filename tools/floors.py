@@ -11,38 +11,46 @@ from .house import House, read_house
 
 PICTURE = Path(__file__).parent.parent / "docs" / "architecture.png"
 
-# name of a box: its rooms, what it is, and where it stands (floor from below, left, width)
-BOXES: dict[str, tuple[tuple[str, ...], str, tuple[int, float, float]]] = {
+# name of a box: what is counted, what it is, its folders, and where it stands (floor from below,
+# left, width)
+BOXES: dict[str, tuple[tuple[str, ...], str, str, tuple[int, float, float]]] = {
     "front": (
         ("cli", "modelfolder", "pipeline", "testing", "__main__"),
-        "command line, model folders,\npipelines, contract for others",
+        "command line, saved models,\npipelines, checks for estimators of others",
+        "cli/   modelfolder/   testing/   pipeline.py",
         (3, 0.0, 10.0),
     ),
     "evidence": (
         ("evaluation", "preview", "audit", "report"),
         "measure, rehearse, attack, report",
+        "evaluation/   preview/   audit/   report/",
         (2, 0.0, 10.0),
     ),
-    "auto": (("auto",), "what a user\ntakes first", (1, 0.0, 2.0)),
+    "auto": (("auto",), "what a user\ntakes first", "auto/", (1, 0.0, 2.0)),
     "methods": (
         ("reweighting", "discrepancy", "kernels", "hybrid", "mixing"),
-        "an estimator each,\nwith its queries.py",
+        "an estimator each",
+        "reweighting/   discrepancy/\nkernels/   hybrid/   mixing/",
         (1, 2.2, 4.0),
     ),
     "papers": (
         ("papers", "baselines"),
         "the papers' own algorithms,\nfound by name only",
+        "papers/   baselines.py",
         (1, 6.4, 3.6),
     ),
     "learning": (
         ("learning", "features", "rare", "datasets"),
-        "what methods share:\npublic fits, stories, checks",
+        "what methods share: public fits,\nwords of reports, checks",
+        "learning/   features/\nrare.py   datasets/",
         (0, 0.0, 3.3),
     ),
-    "base": (("base",), "one fit\nfor all", (0, 3.5, 1.5)),
+    "base": (("base",), "one fit\nfor all", "base.py", (0, 3.5, 1.5)),
     "privacy": (
         ("privacy",),
-        "reads private rows:\nPrivate, session, doors, accounting, ledger",
+        "the core, which reads private rows",
+        "core/   statistics/   mechanisms/   accounting/   rows/\n"
+        "ledger/   files/   local/   recording/",
         (0, 5.2, 4.8),
     ),
 }
@@ -62,20 +70,23 @@ def draw_floors(house: House, path: Path) -> None:
     axes = figure.add_axes((0.02, 0.02, 0.96, 0.96))
     axes.set(xlim=(-1.6, 10.1), ylim=(-0.15, 4.0))
     axes.axis("off")
-    for floor, name in enumerate(("ground", "methods", "evidence", "front")):
+    for floor, name in enumerate(("foundation", "methods", "evidence", "front")):
         axes.text(-1.5, floor + 0.4, name, va="center", fontsize=11, color="#555555")
-    for name, (rooms, text, (floor, left, width)) in BOXES.items():
+    for name, (counted, text, folders, (floor, left, width)) in BOXES.items():
         dashed = "--" if name == "papers" else "-"
         colour = "#dbe9f6" if name == "privacy" else "#f4f4f4"
         box = FancyBboxPatch((left, floor), width, 0.8, boxstyle="round,pad=0.02")
         box.set(linestyle=dashed, facecolor=colour, edgecolor="#333333")
         axes.add_patch(box)
-        modules = [each for each in house.modules.values() if each.name.split(".")[0] in rooms]
+        modules = [each for each in house.modules.values() if each.name.split(".")[0] in counted]
         lines = sum(each.code for each in modules)
         size = f"{len(modules)} files, {lines:,} lines of code" if len(modules) > 1 else ""
         middle = left + width / 2
-        axes.text(middle, floor + 0.66, name, ha="center", va="center", weight="bold", fontsize=11)
-        axes.text(middle, floor + 0.38, text, ha="center", va="center", fontsize=8.5)
+        axes.text(middle, floor + 0.70, name, ha="center", va="center", weight="bold", fontsize=11)
+        axes.text(middle, floor + 0.50, text, ha="center", va="center", fontsize=8)
+        axes.text(
+            middle, floor + 0.27, folders, ha="center", va="center", fontsize=7, family="monospace"
+        )
         size = size if width > 3 else size.replace(", ", "\n").replace(" of code", "")
         axes.text(middle, floor + 0.09, size, ha="center", va="center", fontsize=7, color="#555555")
     for floor in (1, 2, 3):

@@ -270,6 +270,7 @@ def reading_sentence(house: House) -> str:
     claims = [module.code for name, module in house.modules.items() if ".queries" in name]
     texts = [
         f"`privacy/core`, `privacy/accounting` and `privacy/rows` (at most {always} lines of code)",
+        f"`privacy/statistics` (at most {_hundreds(house.code('privacy.statistics'))})",
         f"the one file that released it, by `privacy/accounting/reviewed.py` (at most {one})",
     ]
     if claims:

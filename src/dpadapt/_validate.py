@@ -131,9 +131,10 @@ def _is_number(value: Any) -> bool:
 
 
 def plain_numbers(value: Any) -> None:
-    """Turn numpy's numbers in the fields of a statistic, and of its parts, into Python's own.
+    """Turn other numbers in the fields of a statistic, and of its parts, into Python's own.
 
-    Those of few bits wrap around: np.uint8(255) ** 2 is 1, and no bound at all.
+    Numpy's of few bits wrap around: np.uint8(255) ** 2 is 1, and no bound at all. So do those of an
+    array without axes, and a subclass of Python's calculates as it likes.
 
     Examples
     --------
@@ -145,9 +146,15 @@ def plain_numbers(value: Any) -> None:
     """
     for name in field_names(type(value)):
         held = getattr(value, name)
+        if isinstance(held, np.ndarray) and held.ndim == 0:
+            held = held[()]
         if isinstance(held, np.generic) and held.dtype.kind in "iuf":
             number = float(held) if held.dtype.kind == "f" else int(held)
             object.__setattr__(value, name, number)
+        elif isinstance(held, float) and type(held) is not float:
+            object.__setattr__(value, name, float.__float__(held))
+        elif isinstance(held, int) and type(held) not in (int, bool):
+            object.__setattr__(value, name, int.__int__(held))
         elif field_names(type(held)):
             plain_numbers(held)
 

@@ -26,7 +26,7 @@ __all__ = ["ClassErrors", "class_errors", "predict_classes"]
 THRESHOLDS = (0.3, 0.2, 0.1, 0.05, 0.02)
 """Probabilities from which on a class is predicted, in tables of what that would cost."""
 
-_HARDLY = 1 / 3  # of its rows: a class that is predicted less often is hardly ever predicted
+_RARELY = 1 / 3  # of its rows: a class that is predicted less often is hardly ever predicted
 _SMALL = 0.2  # share of a class whose thresholds are shown
 _HALF = 0.5  # rows of a class that has none
 _MOST_SHOWN = 4  # classes that are told of
@@ -149,7 +149,7 @@ class ClassErrors:
     @property
     def hardly_predicted(self) -> list[Any]:
         """Classes that are predicted less than a third as often as they are there."""
-        few = (self.counts > 0) & (self.usual[0] < _HARDLY * self.counts)
+        few = (self.counts > 0) & (self.usual[0] < _RARELY * self.counts)
         return list(self.classes[few])
 
     @property
@@ -199,12 +199,18 @@ class ClassErrors:
         if (self.usual != self.balanced).any():
             rules.append(("--class-weight balanced", self.balanced))
         told = [
-            ThresholdLine(rule, *_found(counted[:, place]), self.rows - int(counted[1].sum()))
+            ThresholdLine(
+                rule,
+                *_true_and_false_positives(counted[:, place]),
+                self.rows - int(counted[1].sum()),
+            )
             for rule, counted in rules
         ]
         for each, counted in zip(self.thresholds, self.by_threshold[:, place].T, strict=True):
             rule = f"--threshold {quote(f'{name}={each:g}')}"
-            told.append(ThresholdLine(rule, *_found(counted[:2]), int(counted[2])))
+            told.append(
+                ThresholdLine(rule, *_true_and_false_positives(counted[:2]), int(counted[2]))
+            )
         return told
 
     def count(self, name: Any) -> int:
@@ -250,7 +256,7 @@ class ClassErrors:
         return int(self.classes.tolist().index(name.item() if hasattr(name, "item") else name))
 
 
-def _found(counted: Any) -> tuple[int, int]:
+def _true_and_false_positives(counted: Any) -> tuple[int, int]:
     """How many are found, and how many false alarms there are."""
     predicted, found = map(int, counted)
     return found, predicted - found
@@ -352,13 +358,13 @@ def keep_class_errors(model: Any, X: Any, y: Any) -> ClassErrors | None:
     return found
 
 
-def told_of_rare_classes(errors: ClassErrors) -> Iterator[str]:
+def rare_class_warnings(errors: ClassErrors) -> Iterator[str]:
     """Warnings of a fit in Python: what is hardly predicted, and what to do.
 
     Examples
     --------
     >>> fair = ClassErrors.of(np.eye(2), np.arange(2), np.arange(2))
-    >>> list(told_of_rare_classes(fair))
+    >>> list(rare_class_warnings(fair))
     []
     """
     for sentence in errors.sentences():

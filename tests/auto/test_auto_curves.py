@@ -10,7 +10,7 @@ import pytest
 from dpadapt import AutoClassifier, AutoRegressor, Private
 from dpadapt.audit import replay
 from dpadapt.auto import curves
-from dpadapt.auto.curves import Curves, Leaves, curve_waves, first_trees, worth
+from dpadapt.auto.curves import Curves, Leaves, beats_line, curve_waves, first_trees
 from dpadapt.auto.experts import Waves, fit_class_trees, fit_expert, fit_trees
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.testing.search import HOSTILE_ROWS, hostile_row
@@ -134,7 +134,7 @@ def test_experts_without_lines_or_trees_have_no_leaves():
     assert first_trees([fit_expert("linear", X, np.arange(400.0))]) is None
     inner = fit_expert("linear+trees", X, np.arange(400.0))
     assert first_trees([inner]) is inner.parts[1]
-    assert not worth(float("inf"), 1.0)
+    assert not beats_line(float("inf"), 1.0)
 
 
 @pytest.mark.slow

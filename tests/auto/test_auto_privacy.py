@@ -157,11 +157,11 @@ def test_the_purse_is_spent_and_not_overspent(kind, classes):
     assert model.guarantee_.epsilon == pytest.approx(1.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("turns", [True, False])
+@pytest.mark.parametrize("weights_unequal", [True, False])
 @pytest.mark.parametrize("precision", [1e-3, 1.0, 30.0, 51.0, 100.0, 1e4, 1e12])
-def test_shares_of_the_purse_add_up_to_one(precision, turns):
-    shares = _shares(precision, turns=turns)
-    assert ("stack" in shares) == turns
+def test_shares_of_the_purse_add_up_to_one(precision, weights_unequal):
+    shares = _shares(precision, weights_unequal=weights_unequal)
+    assert ("stack" in shares) == weights_unequal
     assert ("descent" in shares) == (precision > 50.4)
     assert all(share > 0 for share in shares.values())
     assert sum(shares.values()) == pytest.approx(1.0, rel=1e-12)

@@ -105,17 +105,18 @@ def test_long_rows_are_a_weight():
 def test_a_look_back_finds_the_part_of_a_move_that_pays(best, longer):
     move = longer * RNG.standard_t(4, size=20_000)
     errors = best * move + ERRORS.std() * RNG.standard_normal(len(move))
-    look = LineSearch(error=1.0, square=1.0, precision=1e3)
-    found = shrunk_rows(look.products(errors, move), 1.0).mean(axis=0)
-    assert look.part(found, 1e-3, before=0.1, optimism=0.0) == pytest.approx(best, abs=0.1)
-    assert look.part(found, 50.0, before=0.1, optimism=0.0) == pytest.approx(0.1, abs=0.05)
+    search = LineSearch(error=1.0, square=1.0, precision=1e3)
+    found = shrunk_rows(search.products(errors, move), 1.0).mean(axis=0)
+    assert search.step_length(found, 1e-3, before=0.1, optimism=0.0) == pytest.approx(best, abs=0.1)
+    assert search.step_length(found, 50.0, before=0.1, optimism=0.0) == pytest.approx(0.1, abs=0.05)
 
 
 def test_a_look_back_at_noise_gives_most_of_it_back():
-    look = LineSearch(error=1.0, square=0.1, precision=30.0)
+    search = LineSearch(error=1.0, square=0.1, precision=30.0)
     noise = 2 / 30.0 * RNG.standard_normal((500, 2))
     parts = [
-        look.part(np.array([0.0, 0.1 / look.clips[1]]) + each, 2 / 30.0, 0.1, 0.0) for each in noise
+        search.step_length(np.array([0.0, 0.1 / search.clips[1]]) + each, 2 / 30.0, 0.1, 0.0)
+        for each in noise
     ]
     assert np.mean(np.square(parts)) < 0.06
 
@@ -199,7 +200,7 @@ def test_the_picture_shows_every_release():
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_rows_that_are_far_away_are_centred_all_the_same(seed):
-    """A centre that is cut too short leaves a mean in the move, and the look back is misled."""
+    """A centre that is cut too short leaves a mean in the move, and the line search is misled."""
 
     def rows(n, at, turn):
         rng = np.random.default_rng([n, seed, at])

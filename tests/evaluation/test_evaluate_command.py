@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
+import typer
 
 from command import run
 from dpadapt import AutoClassifier, AutoRegressor, PrivacyError, Private
 from dpadapt.cli.evaluate import say_evaluation
+from dpadapt.cli.screens import plain_errors
 from dpadapt.evaluation import Evaluation, Interval, Measured
 from dpadapt.evaluation.measures import MEASURES
 from dpadapt.modelfolder import save_model
@@ -237,6 +240,34 @@ def test_a_charge_is_told_whatever_fails(here, tmp_path, monkeypatch):
     text = evaluated(*named, code=3)
     assert "would be passed" in text
     assert "Nothing was charged for people" in text
+
+
+def test_a_title_that_is_longer_than_a_line_goes_on_below(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    side = Interval(0.5, 0.4, 0.6)
+    rule = "positive from 0.1 on and invalid from 0.05 on"
+    rows = {"accuracy": Measured("accuracy", side, side, side, True, 0.1, 1.0)}
+    found = Evaluation(rows, (), 2641, 0.95, Guarantee(), (), "public only", rule=rule)
+    say_evaluation(found)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 80
+    told = f"On 2,641 private rows, predicting {rule} (95 % intervals; noise included)"
+    assert told in " ".join(text.split())
+
+
+def test_an_error_is_broken_between_words_on_a_screen_alone(monkeypatch, capsys):
+    """A log or a pipe has it on one line, so that it can be searched."""
+    monkeypatch.setenv("COLUMNS", "40")
+    words = "the public file has no rows, and nothing can be learned from it."
+    for screen in (False, True):
+        monkeypatch.setenv("TTY_COMPATIBLE", "01"[screen])
+        monkeypatch.setenv("NO_COLOR", "1")
+        with pytest.raises(typer.Exit), plain_errors():
+            raise ValueError(words)
+        lines = capsys.readouterr().err.splitlines()
+        assert (len(lines) > 1) == screen
+        told = re.sub(r"\x1b\[[\d;]*m", "", " ".join(line.strip() for line in lines))
+        assert " ".join(told.split()) == f"Error: {words}"
 
 
 def test_a_screen_of_80_columns_breaks_no_word(monkeypatch, capsys):

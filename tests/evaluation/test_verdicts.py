@@ -223,8 +223,10 @@ def test_a_difference_is_no_larger_than_the_models_are_apart():
         assert found["accuracy"].verdict == "no verdict"
     told = outlook(model, rows, **given)
     assert told.limits["accuracy"].blind
-    assert "no verdict is possible where the two models differ by less than can" in str(told)
-    assert "be seen (by 300 public rows, doubled: accuracy" in str(told)
+    assert "no verdict is to be expected: the two models are too much alike. By 300" in str(told)
+    most, limit = told.limits["accuracy"].most, told.limits["accuracy"].limit
+    assert "public rows, doubled, they differ by" in str(told)
+    assert f"by {most:.2g} at most in accuracy, which is seen from {limit:.2g} on" in str(told)
 
 
 def test_a_few_rows_that_are_far_apart_do_not_let_a_difference_of_means_look_large():
@@ -322,6 +324,30 @@ def test_few_are_measured_unless_rows_are_enough():
     assert set(outlook_of(50_000, None, label_range=(0.0, 9.0), **BUDGET).limits) == {"mae", "mse"}
     many = outlook_of(500, range(30), **BUDGET)
     assert set(many.limits) == {"accuracy", "balanced_accuracy"}
+
+
+def test_before_a_fit_all_is_foreseen_that_will_be_measured():
+    """Where rows are enough for log-loss and AUC, everything else is measured less precisely."""
+    (model, base), private = models(), Private(*people(4000, 1))
+    before = outlook_of(4000, [0, 1], **BUDGET)
+    after = outlook(model, private, baseline=base, **BUDGET)
+    assert [*before.limits] == [*after.limits]
+    assert {"log_loss", "auc"} < {*before.limits}
+    for name, limit in before.limits.items():
+        assert limit.limit == pytest.approx(after.limits[name].limit), name
+    without = outlook_of(4000, [0, 1], probabilities=False, **BUDGET).limits
+    assert [*without] == [name for name in before.limits if name not in ("log_loss", "auc")]
+    assert all(limit.limit < before.limits[name].limit for name, limit in without.items())
+
+
+def test_a_value_of_which_nothing_was_seen_is_no_number():
+    """The middle of all that can be is no measurement; its interval is all there is."""
+    whole = Interval(0.5, 0.0, 1.0), Interval(0.5, 0.0, 1.0), Interval(0.0, -1.0, 1.0)
+    lost = Measured("recall of a", *whole, True, limit=1.2, largest=1.0)
+    assert lost.texts == ("– (0.0 to 1.0)", "– (0.0 to 1.0)", "– (-1.0 to 1.0)")
+    seen = Measured("recall of a", Interval(0.5, 0.0, 0.9), *whole[1:], True, 1.2, 1.0)
+    assert seen.texts[0] == "0.50 (0.00 to 0.90)"
+    assert Measured("mae", Interval(0.5, 0.0, 1.0), None, None, False).texts[0].startswith("0.5")
 
 
 def test_before_a_fit_classes_are_as_large_as_in_public_rows():

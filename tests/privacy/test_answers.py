@@ -26,8 +26,8 @@ from dpadapt.papers.kernels.machines import PINPConstants, SparseVectorConstants
 from dpadapt.privacy import Cleaning, Grant, PrivacyError, Private, Rows
 from dpadapt.privacy.mechanisms import Gaussian, asking
 from dpadapt.privacy.mechanisms._digest import keyed_digest
-from dpadapt.privacy.mechanisms.asked_model import AskedModel
 from dpadapt.privacy.mechanisms.asking import _facts, open_answers, restore_answers
+from dpadapt.privacy.mechanisms.interactive_model import InteractiveModel
 from dpadapt.privacy.mechanisms.path import GaussianPath
 from dpadapt.privacy.mechanisms.secret_state import SecretState
 from dpadapt.privacy.rows.schema import ReadBlock, Schema
@@ -64,7 +64,7 @@ KILLS = int(os.environ.get("DPADAPT_KILLS", "200"))
 
 
 def model(mechanism=PATH, **options):
-    return AskedModel(
+    return InteractiveModel(
         **{
             "gram": Gram(rbf, 1.0),
             "solve": solve,
@@ -134,6 +134,20 @@ def test_nothing_of_it_can_be_read_or_copied():
         answers.ask(grid(1, seed=9))
 
 
+@mechanisms
+def test_private_rows_ask_nothing(mechanism):
+    """How many different questions there were is told: of private rows it would be a secret."""
+    answers = opened(mechanism=mechanism)
+
+    def asked(rows):
+        return answers.ask(rows)
+
+    for function in (answers.ask, asked):
+        with pytest.raises(TypeError, match="cannot be copied"):
+            Private(grid(5)).map(function, n_columns=1)
+    assert len(answers) == 0
+
+
 def test_a_kernel_that_fails_on_a_question_is_silent():
     def picky(A, B):
         if (A > 5).any() or (B > 5).any():
@@ -197,7 +211,7 @@ def test_no_mechanism_from_outside_sees_an_answer(own):
 
 def test_with_an_open_door_the_model_would_be_read(monkeypatch):
     """The test above could fail: without the check a subclass answers for nothing."""
-    for check in ("core.session.check_door", "mechanisms.asked_model.check_interactive"):
+    for check in ("core.session.check_door", "mechanisms.interactive_model.check_interactive"):
         monkeypatch.setattr(f"dpadapt.privacy.{check}", lambda *_: None)
     session = session_on()
     tiny = Cheap(10**6, 1e-9, 1.0, 1e3, 1e-12, 1e-9)

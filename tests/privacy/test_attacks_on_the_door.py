@@ -16,6 +16,7 @@ from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Cleaning, PrivacyError, RowMean, Rows
 from dpadapt.privacy.accounting.composition import compose_epsilon
 from dpadapt.privacy.accounting.events import GaussianEvent, LaplaceEvent
+from dpadapt.privacy.core.hidden import claimed
 from dpadapt.privacy.core.noise import SecureNoise
 from dpadapt.privacy.mechanisms import (
     CandidateLosses,
@@ -30,11 +31,40 @@ from dpadapt.privacy.mechanisms import (
     hide_losses,
 )
 from dpadapt.privacy.recording.recording import recording
-from dpadapt.privacy.statistics import Prepared, SecondMoment
+from dpadapt.privacy.statistics import MeanOuter, MeanVector, Prepared, SecondMoment
 
 BUDGET = {"epsilon": 1.0, "delta": 1e-6}
 CLEANING = Cleaning(radius=1.0)
 X = np.random.default_rng(0).uniform(-0.5, 0.5, size=(40, 2))
+
+
+class Light(float):
+    """A number that weighs nothing in products."""
+
+    def __mul__(self, other):
+        return 0.0
+
+    __rmul__ = __truediv__ = __pow__ = __mul__
+
+
+@pytest.mark.parametrize("bound", [np.array(240, dtype=np.uint8), Light(240.0)], ids=type)
+def test_a_bound_that_calculates_as_it_likes_is_a_plain_number(bound):
+    labels = Cleaning(300.0, label_range=(-1.0, 1.0))
+    rows = [np.zeros((6, 2)) for _ in range(2)]
+    rows[0][0], rows[1][0] = (240.0, 0.0), (0.0, 240.0)
+    for query in (
+        MeanOuter(labels, 3, bound),
+        MeanVector(labels, lambda X, y: np.sign(X) * 1e9, 2, bound),
+        *([SecondMoment(Cleaning(bound))] if isinstance(bound, float) else []),
+    ):
+        found = []
+        for table in rows:
+            with Private(table, np.zeros(6)).open(epsilon=1.0, delta=1e-6) as session:
+                hidden = session.hide(query)
+                found.append(hidden._value)
+        assert np.linalg.norm(found[0] - found[1]) <= hidden.sensitivity
+    with pytest.raises(PrivacyError, match="must be a number"):
+        claimed(np.array(3, dtype=np.uint8))
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.int16, np.int32, np.int64, np.float16, np.float32])
@@ -234,7 +264,7 @@ class Dropping:
 
 def test_a_map_that_loses_rows_is_refused():
     with Private(X).open(**BUDGET) as session, pytest.raises(PrivacyError, match="every row"):
-        session.hide(SecondMoment(Dropping()))
+        session.hide(Rows(Dropping()))
 
 
 def test_the_guarantee_names_the_largest_radius():

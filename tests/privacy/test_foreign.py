@@ -63,11 +63,13 @@ from dpadapt import (
     ReweightingRegressor,
 )
 from dpadapt.evaluation.facts import compared_models
+from dpadapt.features.cells import DateCells
 from dpadapt.kernels import RBF, FunctionKernel
-from dpadapt.privacy import Cleaning, RowMean, Rows
+from dpadapt.privacy import Cleaning, PrivacyError, RowMean, Rows
 from dpadapt.privacy.mechanisms import SymmetricGaussian
+from dpadapt.privacy.rows import quiet
 from dpadapt.privacy.rows.foreign import Alone, apply
-from dpadapt.privacy.rows.row_wise import _PARTS, _ROW_WISE, row_wise
+from dpadapt.privacy.rows.row_wise import _PARTS, _ROW_WISE, closed, row_wise
 from dpadapt.privacy.rows.sources import MemoryRows
 from dpadapt.privacy.rows.views import MappedRows
 from dpadapt.privacy.statistics import Gram, Prepared, SecondMoment
@@ -278,6 +280,13 @@ def weighted():
 
 
 UNKNOWN = {
+    "what learns from the rows": StandardScaler().fit_transform,
+    "what learns from the rows, in parts": make_pipeline(StandardScaler()).fit_transform,
+    "what counts the rows": StandardScaler().partial_fit,
+    "what scores the rows": LogisticRegression().score,
+    "ours, which learns from the rows": DateCells().fit_transform,
+    "ours, which learns": DateCells().fit,
+    "of two tables": np.multiply,
     "a subclass": Scaler().fit(PUBLIC).transform,
     "a method of its own": make_pipeline(patched()).transform,
     "a function": lambda X: X,
@@ -332,6 +341,25 @@ def test_a_method_that_somebody_put_into_a_class_of_scikit_learn_is_foreign(as_p
     assert not row_wise(whole.transform)
     monkeypatch.setattr(StandardScaler, "transform", partial(transform, scaler))
     assert not row_wise(whole.transform)
+
+
+def test_what_stands_in_a_file_of_the_core_is_held_and_not_called():
+    assert closed(quiet._MUTED)
+    assert closed(PrivacyError())
+    assert not closed(MemoryRows(X, None))  # of a file beside them
+
+
+def test_a_class_that_says_it_is_of_the_core_is_copied():
+    class Counting:
+        rows = 0
+
+        def __call__(self, X):
+            self.rows += 1
+            return X + self.rows
+
+    Counting.__module__ = Cleaning.__module__
+    assert not closed(Counting())
+    np.testing.assert_array_equal(values(Counting(), X), X + 1)
 
 
 def test_a_class_that_says_it_is_ours_is_not():

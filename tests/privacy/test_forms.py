@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
 from dpadapt import (
     AutoClassifier,
@@ -17,8 +18,10 @@ from dpadapt import (
     ReweightingRegressor,
 )
 from dpadapt.mixing import AdaMixClassifier
-from dpadapt.privacy import Cleaning, RowSum, Session
+from dpadapt.papers.mixing.projection import WithProducts
+from dpadapt.privacy import Cleaning, PrivacyError, RowSum, Session
 from dpadapt.privacy.mechanisms import Gaussian
+from dpadapt.privacy.rows import foreign
 from dpadapt.privacy.statistics import (
     Histogram,
     MeanOuter,
@@ -30,6 +33,7 @@ from dpadapt.privacy.statistics import (
     forms,
     mean_number,
 )
+from dpadapt.privacy.statistics.directions import Directions
 
 N, D = 6, 3
 CLEANING = Cleaning(2.0, label_range=(-3.0, 3.0))
@@ -157,6 +161,14 @@ def test_a_map_of_rows_that_is_not_ours_is_refused():
         def __call__(self, X, y):
             return X - X.mean(axis=0), y
 
+    for made in (
+        lambda: Prepared(Mixing(), lambda X, y: (X, y), D),
+        lambda: MeanOuter(WithProducts(Mixing(), np.eye(D)), 2 * D + 1, 1.0),
+        lambda: SecondMoment(Mixing()),
+        lambda: SecondMoment(type("Longer", (Cleaning,), {})(1.0)),
+    ):
+        with pytest.raises(TypeError, match="cleaning must be a"):
+            made()
     with pytest.raises(TypeError, match="Put a map of yours into Prepared"):
         MeanVector(Mixing(), too_long, D, 1.0)
 
@@ -169,6 +181,103 @@ def test_bounds_are_finite(bad):
         MeanOuter(CLEANING, D + 1, bad)
     with pytest.raises(ValueError, match="measured must be"):
         Prepared(CLEANING, too_long, 2, measured=2)
+
+
+class Acting(np.ndarray):
+    """An array that takes part in sums as it likes, over all rows."""
+
+    def __array_ufunc__(self, ufunc, method, *given, out=None, **more):
+        plain = [np.asarray(each) for each in given]
+        found = getattr(ufunc, method)(*plain, **more)
+        if out is None:
+            return found
+        np.asarray(out[0])[...] = np.sign(found.sum(axis=0))
+        return out[0]
+
+
+def changed(query, *tables):
+    """How far the mean of one table is from that of another, in sensitivities."""
+    means = []
+    for table in tables:
+        with Private(*table).open(epsilon=1.0, delta=1e-6) as session:
+            means.append(session.hide(query)._value)
+            bound = session.sensitivity(query)
+    return float(np.linalg.norm(means[0] - means[1])) / bound
+
+
+@pytest.mark.parametrize("map_of", [Cleaning, Directions])
+def test_an_array_that_acts_does_not_move_rows(map_of):
+    acting = np.zeros(2).view(Acting)
+    rows = {
+        Cleaning: lambda: Cleaning(9.0, center=acting, scale=acting + 1.0),
+        Directions: lambda: Directions(acting, (acting + 1.0).view(Acting), 0.0, 2),
+    }[map_of]()
+    X = np.tile([1.0, 0.0], (50, 1))
+    other = X.copy()
+    other[0] = [-100.0, 0.0]
+    query = MeanVector(rows, lambda X, y: X[:, :2], 2, 1.0)
+    assert changed(query, (X,), (other,)) <= 1.0
+
+
+def test_a_function_of_two_tables_gets_one_row():
+    """The label of one row, times a column of all rows, in as many columns as there are rows."""
+    X, y = np.zeros((50, 50)), np.ones(50)
+    X[:, 0] = 1.0
+    labels = y.copy()
+    labels[0] = -1.0
+    query = MeanVector(Cleaning(9.0, label_range=(-1.0, 1.0)), np.multiply, 50, 1.0)
+    assert changed(query, (X, y), (X, labels)) <= 1.0
+
+
+def test_a_transformer_that_learns_keeps_nothing_of_private_rows():
+    X = np.tile([[-1.0], [1.0]], (50, 1))
+    other = X.copy()
+    other[0] = 1e6
+    scaler = StandardScaler()
+    means = []
+    for rows in (X, other):
+        mapped = Private(rows).map(scaler.fit_transform, n_columns=1)
+        with mapped.open(epsilon=1.0, delta=1e-6) as session:
+            hidden = session.hide(SecondMoment(Cleaning(1.0)))
+            means.append(hidden._value)
+    assert np.linalg.norm(means[0] - means[1]) <= hidden.sensitivity
+    assert not hasattr(scaler, "mean_")
+
+
+@pytest.mark.parametrize("through", [False, True], ids=["directions", "prepared"])
+def test_lengths_of_rows_of_few_bits_are_long_enough(through, monkeypatch):
+    monkeypatch.setattr(foreign, "row_wise", lambda function: True)  # its numbers stay as they are
+    few = Directions(np.zeros(300), np.ones(300), 0.0, 2, dtype=np.float32)
+    rows = few
+    if through:
+        rows = Prepared(few, lambda X, y: (np.hstack([X, X[:, :1]]), y), 302, measured=301)
+    query = MeanProduct(rows, lambda X, y: np.full(len(X), 1e3), 301, 1, 1.0)
+    X = np.random.default_rng(0).normal(size=(100, 1, 300))
+    assert max(np.linalg.norm(query.block(*rows(row, np.zeros(1)))) for row in X) <= 1.0
+
+
+def test_a_function_cannot_change_the_rows_that_are_summed():
+    scaler = StandardScaler(copy=False).fit(np.array([[1e-6, 1.0], [-1e-6, -1.0]]))
+    rows = Prepared(CLEANING, lambda X, y: (np.hstack([X, X]), y), 2, measured=1)
+    query = MeanProduct(rows, scaler.transform, 1, 2, 0.7)
+    block = query.block(*rows(np.array([[1.0]]), np.zeros(1)))
+    assert np.linalg.norm(block) <= 0.7
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        MeanProduct(CLEANING, lambda X, y: y, 400, 1, 0.7),
+        MeanOuter(Prepared(CLEANING, lambda X, y: (X[:, :0], y), 0), 400, 1.0),
+    ],
+    ids=["product", "outer"],
+)
+def test_a_narrow_row_is_not_added_several_times(query):
+    """One column, in place of the 400 that were said, would stand in each of them."""
+    private = Private(np.ones((6, 1)), np.ones(6))
+    with private.open(epsilon=1.0, delta=1e-6) as session, pytest.raises(PrivacyError) as caught:
+        session.hide(query)
+    assert "must have the shape" in str(caught.value)
 
 
 def test_lengths_are_measured_by_the_core():

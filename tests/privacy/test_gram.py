@@ -29,7 +29,7 @@ def by_text(A, B):
 
 def hidden_table(private, gram):
     with private.open(epsilon=1.0, delta=1e-6) as session:
-        return session.hide(gram)._value.view()
+        return session.hide(gram)._value.copy()
 
 
 def test_values_labels_and_pool_stand_where_they_should(monkeypatch):
@@ -118,7 +118,7 @@ def test_sparse_rows_are_rows(build):
     values = []
     for private in (dense, thin):
         with private.open(epsilon=1.0, delta=1e-6) as session:
-            values.append(session.hide(query)._value.view())
+            values.append(session.hide(query)._value.copy())
     np.testing.assert_allclose(values[0], values[1], atol=1e-15)
     tables = [hidden_table(private, Gram(linear, 1.0)) for private in (dense, thin)]
     np.testing.assert_allclose(tables[0], tables[1], atol=1e-12)

@@ -10,8 +10,8 @@ from scipy import stats
 
 from dpadapt.privacy import PrivacyError, Private
 from dpadapt.privacy.core.noise import ExactNoise, SecureNoise, SeededNoise
-from dpadapt.privacy.mechanisms.asked_model import AskedModel
 from dpadapt.privacy.mechanisms.asking import open_answers
+from dpadapt.privacy.mechanisms.interactive_model import InteractiveModel
 from dpadapt.privacy.mechanisms.path import GaussianPath
 from dpadapt.privacy.statistics import Gram
 
@@ -44,7 +44,7 @@ def asked(model, outputs, questions, *, source=None, broken=None, scale_by=1.0):
             honest = session._source.normals
             session._source.normals = lambda shape: broken(honest(shape))
         columns = np.repeat(np.asarray(model, dtype=float)[:, None], outputs, axis=1)
-        asked_of = AskedModel(gram, lambda K: columns, GaussianPath(0.05), Points())
+        asked_of = InteractiveModel(gram, lambda K: columns, GaussianPath(0.05), Points())
         answers = open_answers(session, asked_of)
         scale = answers._scale
         answers._scale = scale * scale_by

@@ -6,6 +6,7 @@ import copy
 import io
 import math
 import pickle
+import sys
 import traceback
 import warnings
 from dataclasses import replace
@@ -508,6 +509,37 @@ def test_a_function_cannot_change_what_is_hidden(private):
         np.testing.assert_array_equal(same._value, before)
         assert not hidden._value.flags.writeable
         assert not same._value.flags.writeable
+
+
+def test_a_function_has_no_way_to_what_is_hidden(private):
+    def spoil(value):
+        for each in (value, value.base):
+            if each is not None:
+                each.flags.writeable = True
+                each *= 1000
+        return value
+
+    with opened(private) as session:
+        hidden = session.hide(Mean())
+        before = hidden._value.copy()
+        session.derive(hidden, spoil, sensitivity=0.01)
+        np.testing.assert_array_equal(hidden._value, before)
+
+
+@pytest.mark.parametrize("kind", [SystemExit, KeyboardInterrupt, GeneratorExit])
+def test_what_ends_a_program_says_nothing_of_a_value(private, kind):
+    def leave(value):
+        raise kind(f"the value is {value}")
+
+    with opened(private) as session:
+        hidden = session.hide(Mean())
+        with pytest.raises(kind) as caught:
+            session.derive(hidden, leave, sensitivity=1.0)
+    assert "0.27" not in str(caught.value)
+    assert getattr(caught.value, "code", 1) == 1
+    with pytest.raises(SystemExit) as caught, opened(private) as session:
+        session.derive(session.hide(Mean()), lambda _: sys.exit(3), sensitivity=1.0)
+    assert caught.value.code == 3  # a number may be said
 
 
 # The guarantee ---------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ import dpadapt
 from dpadapt import AutoRegressor, Guarantee, Private, evaluate, save_model
 from dpadapt.evaluation import hold_out
 from dpadapt.report import ReportContext, page
+from dpadapt.report.content import odds_sentence
 from dpadapt.report.figures import detection_limit
-from dpadapt.report.filing import odds_sentence
 
 _NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:e[-+]?\d+)?")
 _TEMPLATE = Path(page.__file__).parent / "template.html"

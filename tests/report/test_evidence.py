@@ -22,13 +22,13 @@ from dpadapt.evaluation.evaluation import Measured
 from dpadapt.evaluation.intervals import Interval
 from dpadapt.modelfolder import ModelFolderError, load_model
 from dpadapt.modelfolder.record import Record, read_record, seal
-from dpadapt.privacy import Guarantee
+from dpadapt.privacy import Guarantee, Ledger
 from dpadapt.privacy.accounting.events import GaussianEvent
 from dpadapt.privacy.files.guarantees import read_guarantee
 from dpadapt.report import ReportContext, write_report
+from dpadapt.report.content import found_words, measured_rows, odds_sentence
 from dpadapt.report.evidence import check_evidence, together
 from dpadapt.report.figures import detection_limit
-from dpadapt.report.filing import measured_rows, odds_sentence
 
 BUDGET = ("--label", "wage", "--epsilon", "1", "--delta", "1e-6")
 SEED = ("--noise", "seeded", "--random-state", "1")
@@ -90,9 +90,11 @@ def test_every_evaluation_that_was_released_stays_in_the_report(here, tmp_path):
     filed = reported(tmp_path, *given)
     assert [each["people"] for each in filed["evaluations"]] == [600, 2000], "each once"
     page, text = (reported(tmp_path, *given, end=end) for end in ("html", "md"))
-    for words in ("On 600 private rows", "On 2,000 private rows"):
-        assert words in page
-        assert words in text
+    for number, each in enumerate(filed["evaluations"], 1):
+        cells = [cell for row in measured_rows(each) for cell in row if cell != "–"]
+        for words in (f"Evaluation {number}: {each['people']:,} private rows", *cells):
+            assert words in page
+            assert words in text.replace("\\", "")
     assert "2 evaluations were given to this report; all of them stand here" in page
 
 
@@ -143,6 +145,40 @@ def test_the_table_of_an_evaluation_has_the_digits_of_its_sentence():
     assert measured_rows({"measures": {"recall": asdict(alone)}})[0][2:4] == ("–", "–")
 
 
+def test_a_table_has_no_number_where_nothing_was_seen():
+    whole = Interval(0.5, 0.0, 1.0), Interval(0.5, 0.0, 1.0), Interval(0.0, -1.0, 1.0)
+    lost = Measured("recall of a", *whole, True, limit=1.2, largest=1.0)
+    row = measured_rows({"measures": {"recall of a": asdict(lost)}})[0]
+    assert row[1:4] == lost.texts == ("– (0.0 to 1.0)", "– (0.0 to 1.0)", "– (-1.0 to 1.0)")
+
+
+def test_an_evaluation_is_summed_up_and_its_classes_are_counted(here, tmp_path):
+    """The summary names what has a verdict, and every count that was released stands there."""
+    side = Interval(0.8, 0.7, 0.9)
+    measures = {
+        name: Measured(name, side, side, Interval(apart, apart - 0.02, apart + 0.02), True)
+        for name, apart in (("accuracy", 0.1), ("recall of a", -0.1), ("recall of b", 0.0))
+    }
+    counts = (("a", Interval(41.2, 6.0, 76.4)), ("<b>", Interval(1181.0, 1146.0, 1216.0)))
+    found = Evaluation(measures, (), 600, 0.9, Guarantee(), (), "public only", classes=counts)
+    context = ReportContext(evaluations=[found.to_dict()])
+    told = (
+        "The model is better than the public model in accuracy, and worse in recall of a. No "
+        "verdict: recall of b."
+    )
+    for end in ("html", "md"):
+        file = write_report(load_model("held"), tmp_path / f"r.{end}", context=context)
+        text = file.read_text("utf-8")
+        for words in (told, "41 (6 to 76)", "1,181 (1,146 to 1,216)"):
+            assert words in text
+        assert "<b>" not in text
+    assert "in brackets the 90 % interval" in Path(tmp_path / "r.html").read_text("utf-8")
+    none = {name: measures[name] for name in ("recall of b",)}
+    words = found_words(replace(found, measures=none).to_dict())
+    assert words.startswith("No verdict: from these rows, at this epsilon,")
+    assert found_words(replace(found, against="").to_dict()) == ""
+
+
 def test_a_larger_evaluation_of_those_held_out_counts_as_it_is():
     fit, large = (Guarantee((GaussianEvent("", 1.0, each),), 1e-6) for each in (9.0, 3.0))
     held = {"people": 70, "held_out": True, "guarantee": large.to_dict()}
@@ -188,7 +224,7 @@ def test_a_report_written_again_says_what_the_first_one_said(here, tmp_path):
     assert filed["title"] == "Privacy report: a model of wage"
     assert filed["evaluations"] == [json.loads(Path("held.evaluation.json").read_text())]
     first, again = Path("held/report.html").read_text(), reported(tmp_path, end="html")
-    for words in ("public.csv", "private.csv", ">200<", "On 600 private rows", "(wage)"):
+    for words in ("public.csv", "private.csv", ">200<", "Evaluation 1: 600 private rows", "(wage)"):
         assert words in first
         assert words in again
     assert "not recorded" not in again
@@ -355,6 +391,30 @@ def test_columns_are_listed_by_name_with_what_became_of_them(here, tmp_path):
     assert "name people?" not in named
     left_out = reported(tmp_path, model=tmp_path / "n")["columns"]["left_out"]
     assert left_out["not among --columns"] == ["hours", "surname", "land", "who"]
+
+
+def test_an_evaluation_that_the_report_would_not_take_is_refused_before_it_is_paid_for(
+    tmp_path, monkeypatch
+):
+    """A model that protects people is measured on people; where no column says who, it is told."""
+    monkeypatch.chdir(tmp_path)
+    for seed, (name, n) in enumerate((("public", 200), ("private", 1500), ("test", 2000))):
+        people(n, seed).assign(who=np.arange(n) // 2).to_csv(f"{name}.csv", index=False)
+    whose, given = ("--unit", "who", "--max-rows", "2"), ("--ledger", "b.db", "--dataset", "all")
+    both = ("--public", "public.csv", "--private", "private.csv")
+    run("fit", *both, *BUDGET, *QUICK, *SEED, *whose, "--out", "m")
+    run("ledger", "create", *given, *BUDGET[2:])
+    order = ("evaluate", "--model", "m", *BUDGET, *SEED, *given)
+    words = run(*order, "--private", "test.csv", code=1)
+    assert "this model protects all rows of a person" in words
+    assert "Give --unit who --max-rows 2." in words
+    assert not Ledger("b.db").charges("all")
+    run(*order, "--private", "test.csv", *whose, "--out", "e.json")
+    assert len(Ledger("b.db").charges("all")) == 1
+    run("report", "--model", "m", "--evaluation", "e.json", "--out", "r.html")
+    people(2000, 2).to_csv("nobody.csv", index=False)
+    told = run(*order[:-4], "--private", "nobody.csv", "--outlook")
+    assert "If everybody has one row here, number the rows" in told
 
 
 def test_digests_are_of_files_that_are_there(here, tmp_path):

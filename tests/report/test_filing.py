@@ -17,7 +17,7 @@ from dpadapt.modelfolder import save_model
 from dpadapt.modelfolder.record import read_record
 from dpadapt.privacy import Ledger
 from dpadapt.privacy.accounting.composition import compose_delta
-from dpadapt.privacy.accounting.events import GaussianEvent, PureEvent
+from dpadapt.privacy.accounting.events import GaussianEvent, ParallelEvent, PureEvent
 from dpadapt.report import (
     Card,
     ReportContext,
@@ -27,7 +27,7 @@ from dpadapt.report import (
     write_report,
 )
 from dpadapt.report.card import QUESTIONS
-from dpadapt.report.filing import measured_rows, odds_sentence, schema_digest, unprotected
+from dpadapt.report.content import measured_rows, odds_sentence, schema_digest, unprotected
 from dpadapt.report.wording import BLANK, relation, unit
 
 from .registry_schema import check_record
@@ -117,6 +117,26 @@ def test_the_ledger_is_filed(model, tmp_path):
     assert "the ledger has what all releases cost" in filed["lasts"]
     assert "people" in made["md"]
     assert "somebody must keep count" in filing(model, ReportContext())["lasts"]
+    assert "The ledger below keeps count" in made["html"]
+
+
+def test_a_ledger_without_a_charge_for_the_model_does_not_keep_count(model, tmp_path):
+    """Also where the fit was charged together with an evaluation of people held out."""
+    account = Ledger(tmp_path / "b.db").create("people", epsilon=9.0, delta=1e-6)
+    other = GaussianEvent("another fit", 1.0, 17.0)
+    account.charge((other,), label="fit")
+    for number, text in texts(
+        model, tmp_path, ReportContext(ledger=Ledger(tmp_path / "b.db").dataset("people"))
+    ).items():
+        assert "no charge of the ledger that was given" in text, number
+        assert "the ledger has what all releases cost" not in text
+        assert "keeps count" not in text
+    split = ParallelEvent("fit and evaluation", branches=(model.guarantee_.events, (other,)))
+    account.charge((split,), label="fit")
+    for text in texts(
+        model, tmp_path, ReportContext(ledger=Ledger(tmp_path / "b.db").dataset("people"))
+    ).values():
+        assert "the ledger has what all releases cost" in text
 
 
 @pytest.mark.parametrize("events", [(GaussianEvent("m", 1.0, 4.0),), (PureEvent("a", 1.0),)])

@@ -14,7 +14,12 @@ from dpadapt.audit import replay
 from dpadapt.baselines import AdaSSPRegressor, NoisyGradientRegressor
 from dpadapt.privacy import Cleaning
 from dpadapt.reweighting import KnownNoise, Profiled, Statistics
-from dpadapt.reweighting.residual_size import SizeLook, look_share, ordinary, residuals_tell
+from dpadapt.reweighting.residual_size import (
+    ResidualSizeQuery,
+    are_informative,
+    ordinary,
+    size_share,
+)
 
 ROWS = 3000
 MODELS = {
@@ -79,21 +84,21 @@ def test_other_budgets(name, epsilon):
 
 @pytest.mark.slow
 def test_a_small_budget_pays_little_for_the_look():
-    # single draws of auto at this budget are between 1.1 and 2.0, with the look or without it
-    without, *looks = (
+    # single draws of auto at this budget are between 1.1 and 2.0, with the size query or without it
+    without, *with_query = (
         np.mean([error("auto", 0.25, size, seed=seed)[0] for seed in range(12)])
         for size in (1.0, 1e-2, 1e-6)
     )
     assert without < 1.35
-    assert max(looks) < 1.15 * without
+    assert max(with_query) < 1.15 * without
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_without_the_look_nothing_is_learned(name, monkeypatch):
     for module in ("reweighting.plan", "papers.reweighting.profiled"):
-        monkeypatch.setattr(f"dpadapt.{module}.residuals_tell", lambda *_, **__: True)
-    monkeypatch.setattr("dpadapt.auto.regression_facts.residuals_tell", lambda *_, **__: True)
-    monkeypatch.setattr("dpadapt.papers.baselines._tasks.residuals_tell", lambda *_, **__: True)
+        monkeypatch.setattr(f"dpadapt.{module}.are_informative", lambda *_, **__: True)
+    monkeypatch.setattr("dpadapt.auto.regression_facts.are_informative", lambda *_, **__: True)
+    monkeypatch.setattr("dpadapt.papers.baselines._tasks.are_informative", lambda *_, **__: True)
     assert error(name, 1.0, 1e-6)[0] > 1.8
 
 
@@ -123,8 +128,8 @@ def test_the_look_is_an_event_of_the_guarantee_and_only_where_it_is_needed(name)
 
 
 def test_a_budget_that_sees_nothing_but_noise_has_no_look():
-    assert look_share(40.0) == 0
-    assert all(look_share(n) * n**2 >= 30**2 for n in (61.0, 100.0, 1e4) if look_share(n))
+    assert size_share(40.0) == 0
+    assert all(size_share(n) * n**2 >= 30**2 for n in (61.0, 100.0, 1e4) if size_share(n))
     X, y, T, t = problem(1e-6)
     model = ReweightingRegressor(epsilon=0.01, delta=1e-6).fit(X, y, private=Private(T, t))
     assert "size of residuals" not in str(model.guarantee_.to_dict())
@@ -133,31 +138,35 @@ def test_a_budget_that_sees_nothing_but_noise_has_no_look():
 @pytest.mark.parametrize("times", [1e-4, 0.03, 1.0, 40.0, 1e4])
 def test_the_size_is_found(times):
     rng = np.random.default_rng(1)
-    look = SizeLook(Cleaning(9.0, label_range=(-1e9, 1e9)), lambda X, y: y, rng.normal(size=500))
+    size_query = ResidualSizeQuery(
+        Cleaning(9.0, label_range=(-1e9, 1e9)), lambda X, y: y, rng.normal(size=500)
+    )
     with Private(np.zeros((4000, 1)), times * rng.normal(size=4000)).open(
         epsilon=0.5, delta=1e-6
     ) as session:
-        found = look.release(session, session.plan(**look.mechanisms(session)))
+        found = size_query.release(session, session.plan(**size_query.mechanisms(session)))
     assert times / 2 < found < times * 2
 
 
 def test_no_number_breaks_the_histogram():
-    look = SizeLook(Cleaning(9.0, label_range=(-1e9, 1e9)), lambda X, y: y, np.ones(9))
+    size_query = ResidualSizeQuery(
+        Cleaning(9.0, label_range=(-1e9, 1e9)), lambda X, y: y, np.ones(9)
+    )
     wild = np.array([0.0, 1e-320, 1e300, -1e300, 1.0])
-    assert look.query.block(np.zeros((5, 1)), wild).sum() == 5
+    assert size_query.query.block(np.zeros((5, 1)), wild).sum() == 5
     for shares in (np.zeros(32), np.full(32, -1.0), np.eye(32)[0], np.eye(32)[-1]):
-        assert 0 < look.size(shares) < 1e6
+        assert 0 < size_query.size(shares) < 1e6
 
 
 def test_what_tells():
     rng = np.random.default_rng(0)
     e, x = rng.normal(size=(2, 400))
-    assert residuals_tell(e, x + e)
-    assert not residuals_tell(0.1 * e, x + 0.1 * e)
-    assert not residuals_tell(e, e)  # the columns say nothing about the labels
-    assert not residuals_tell(np.zeros(4), np.arange(4.0), columns=9)
+    assert are_informative(e, x + e)
+    assert not are_informative(0.1 * e, x + 0.1 * e)
+    assert not are_informative(e, e)  # the columns say nothing about the labels
+    assert not are_informative(np.zeros(4), np.arange(4.0), columns=9)
     heavy = np.where(np.arange(400) < 2, 1e4, e)
-    assert not residuals_tell(heavy, x + heavy + 1e4 * (np.arange(400) > 398))
+    assert not are_informative(heavy, x + heavy + 1e4 * (np.arange(400) > 398))
     assert np.abs(ordinary(heavy, 1e-3)).max() < 100
 
 
@@ -168,7 +177,7 @@ def test_no_person_moves_a_release_beyond_its_sensitivity_after_the_look(name):
     T, t = T[:200], t[:200]
 
     def fit(sample):
-        # so large a budget that 200 rows pay for a look
+        # so large a budget that 200 rows pay for a size query
         model = kind(epsilon=20.0, delta=1e-6, noise="seeded", random_state=0, **options)
         return model.fit(X, y, private=Private(*sample))
 

@@ -205,7 +205,7 @@ def one_run_audit(
     k = max(1, int(validate.fraction("share", share) * m))
     sure = np.argsort(-np.abs(scores), kind="stable")[:k]
     right = int(np.count_nonzero((scores[sure] > 0) == coins[sure]))
-    return _found(model.guarantee_, m, k, right, confidence)
+    return _audit_result(model.guarantee_, m, k, right, confidence)
 
 
 def epsilon_from_guesses(
@@ -293,7 +293,7 @@ def all_gaussian(guarantee: Guarantee) -> bool:
     return bool(guarantee.events) and all(event.kind == "gaussian" for event in guarantee.events)
 
 
-def _found(guarantee: Guarantee, m: int, k: int, right: int, confidence: float) -> Found:
+def _audit_result(guarantee: Guarantee, m: int, k: int, right: int, confidence: float) -> Found:
     delta = guarantee.delta
     if all_gaussian(guarantee):
         mu = mu_from_guesses(m, k, right, confidence=confidence)

@@ -3,7 +3,7 @@
 Everything that can be done with public rows is done first, and costs nothing: several kinds of
 models, tried on public rows that they have not seen, and stacked. The stack is a good model by
 itself (``public_model_``) and the start of the private step, which spends the whole budget through
-one Gaussian purse: cheap looks first, then a descent that is planned from what they found.
+one Gaussian purse: cheap statistics first, then a descent that is planned from them.
 """
 
 from .auto_classifier import AutoClassifier

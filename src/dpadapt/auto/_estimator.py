@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from dpadapt.learning.cautions import CautionWarning
 from dpadapt.learning.checks import check_private
 from dpadapt.learning.constraints import Like, Null, OneOf
 from dpadapt.learning.constraints import ParameterTable as Table
-from dpadapt.learning.story import Fact, Story, class_facts, labels_told
+from dpadapt.learning.story import Fact, Story, class_facts, label_count_sentence
 from dpadapt.learning.tables import known_columns, words_for_tables
 from dpadapt.privacy import Private, Session
 
@@ -29,8 +30,6 @@ from .stacking import Reader
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-from textwrap import wrap
-from typing import TYPE_CHECKING
 
 _LARGEST = 1e100  # number in public rows or labels
 
@@ -171,7 +170,7 @@ class AutoEstimator(PrivateEstimator):
         step, labels = StepResult(None, (), None, (problem.note,)), tuple[str, ...]()
         if session is not None:
             step = self._step(facts, session)
-            labels = (labels_told(session.guarantee),)
+            labels = (label_count_sentence(session.guarantee),)
         return {
             "public_model_": model,
             "adapted_": step.adapted,
@@ -215,7 +214,7 @@ class AutoEstimator(PrivateEstimator):
         raise NotImplementedError
 
     def _rows(self, X: Any) -> FloatArray:
-        """Rows to predict for, as numbers, with their columns cut."""
+        """Rows to predict for, as numbers, with their columns clipped."""
         check_is_fitted(self, "public_model_")
         model = self.public_model_
         X = known_columns(self, X)

@@ -20,10 +20,10 @@ from dpadapt.mixing.known_noise import KnownNoise, unseen_scores
 from dpadapt.mixing.noisy_gradients import gradient_mechanisms, open_gradients
 from dpadapt.mixing.solver import Iterates, Run
 from dpadapt.privacy import Session
-from dpadapt.rare import ClassErrors, told_of_rare_classes, weights_of_classes
+from dpadapt.rare import ClassErrors, rare_class_warnings, weights_of_classes
 
 from ._estimator import AutoEstimator, AutoProblem
-from .classification_step import ClassFacts, adapt_classes
+from .classification_step import ClassFacts, adapt_classification
 from .experts import CLASSIFICATION, expert_kinds, fit_expert
 from .releases import ReleaseRecord, StepResult
 from .stacking import (
@@ -36,7 +36,7 @@ from .stacking import (
     log_loss,
 )
 
-_MOST_UNLIKE = 2.0
+_MOST_LOSS_RATIO = 2.0
 _MOST_NAMED = 10  # classes
 FEW = 300  # public rows; with fewer, AdaMix was ahead or equal in most tables that were tried
 
@@ -45,7 +45,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
     """Classification for a private domain that chooses its method itself, from two tables.
 
     Public experts (logistic regression, boosted trees) are fitted to the public rows and stacked;
-    that costs nothing. A look tells how often they are wrong on private rows; then one private
+    that costs nothing. How often they are wrong on private rows is released; then one private
     descent on [logits of the experts, columns] leads as far as the known noise allows. With fewer
     than 300 public rows, and no experts given, it is AdaMix that starts and descends.
 
@@ -195,8 +195,8 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         def logits(folds: Any) -> Any:
             return cross_fit(kinds, problem.X, codes, k, folds)
 
-        usual, unlike = logits(class_folds(codes)), 1.0
-        plain = usual
+        usual, loss_ratio = logits(class_folds(codes)), 1.0
+        shuffled = usual
         hard = (
             cluster_folds(problem.X, codes)
             if problem.groups is None
@@ -205,13 +205,13 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         if hard is not None:
             other = logits(hard)
             losses = [_loss(each, codes) for each in (other, usual)]
-            unlike = float(np.clip(losses[0] / max(losses[1], 1e-9), 1.0, _MOST_UNLIKE))
+            loss_ratio = float(np.clip(losses[0] / max(losses[1], 1e-9), 1.0, _MOST_LOSS_RATIO))
             usual = other
         weights = class_weights(usual, codes)
         experts = tuple(fit_expert(kind, problem.X, codes, k) for kind in kinds)
         low, high = problem.X.min(axis=0), problem.X.max(axis=0)
         model = PublicStack(experts, weights, low, high, None, problem.reader, problem.names)
-        return ClassFacts(model, problem.X, codes, usual, unlike, plain)
+        return ClassFacts(model, problem.X, codes, usual, loss_ratio, shuffled)
 
     def _public_sentences(self, problem: AutoProblem, facts: Any) -> tuple[str, ...]:
         if isinstance(facts, FewFacts):
@@ -220,7 +220,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
 
     def _step(self, facts: Any, session: Session) -> StepResult:
         few = isinstance(facts, FewFacts)
-        return adapt_few(facts, session) if few else adapt_classes(facts, session)
+        return adapt_few(facts, session) if few else adapt_classification(facts, session)
 
     def _read(self, X: Any, y: Any, private: Any, *, groups: Any = None) -> AutoProblem:
         problem = super()._read(X, y, private, groups=groups)
@@ -231,7 +231,9 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
         weights = weights_of_classes(self.class_weight, problem.labels, problem.names)
         few = isinstance(facts, FewFacts)
         rows = facts.model.rows(problem.X)
-        logits = facts.model.scores(rows) if few else facts.plain  # of rows that were not seen
+        logits = (
+            facts.model.scores(rows) if few else facts.shuffled_logits
+        )  # of rows that were not seen
         usual = facts.model.stacked(logits)
         scores = usual if step.adapted is None else np.asarray(step.adapted(rows, logits))
         predicted = np.argmax(scores + np.log(weights), axis=1)
@@ -265,7 +267,7 @@ class AutoClassifier(AutoEstimator, ScoreClassifier):
 
     def _caution(self) -> None:
         if self.guarantee_.events:
-            for text in told_of_rare_classes(self.class_errors_):
+            for text in rare_class_warnings(self.class_errors_):
                 warnings.warn(text, CautionWarning, stacklevel=3)
 
 
@@ -279,7 +281,7 @@ def _loss(logits: Any, codes: Any) -> float:
 
 # few public rows
 
-_FAR = float(np.finfo(np.float64).max)  # nothing is cut there, and no unit is larger
+_FAR = float(np.finfo(np.float64).max)  # nothing is clipped there, and no unit is larger
 _LEAST_TEMPER, _MOST_TEMPER = 0.1, 10.0
 
 

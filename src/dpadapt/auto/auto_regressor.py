@@ -17,7 +17,7 @@ from dpadapt.privacy import Session
 
 from ._estimator import AutoEstimator, AutoProblem
 from .experts import REGRESSION, expert_kinds, fit_expert
-from .regression_step import RegressionFacts, adapt_numbers
+from .regression_step import RegressionFacts, adapt_regression
 from .releases import StepResult
 from .stacking import (
     PublicStack,
@@ -136,7 +136,7 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         """Predict intervals that should hold a label with a chance of ``level``.
 
         Their shape is that of the errors of the public model on public rows that it had not seen
-        (under folds that rehearse a shift); their size was looked at in private rows, before the
+        (under folds that rehearse a shift); their size is released from private rows, before the
         descent; the noise of the private step is known, and added. No guarantee is proved: errors
         of another shape, or larger in some places than in others, are not followed.
 
@@ -180,21 +180,21 @@ class AutoRegressor(RegressorMixin, AutoEstimator):
         ends = np.quantile(y, _TAILS)
         room = _ROOM * float(ends[1] - ends[0])
         bounds = (float(ends[0] - room), float(ends[1] + room))
-        scores, easy = (
+        scores, shuffled = (
             np.clip(cross_fit(kinds, X, labels, 0, each)[:, :, 0], *bounds)
             for each in (folds, shuffled_folds(len(tried)))
         )
-        weights = (convex_weights(scores, labels) + convex_weights(easy, labels)) / 2
+        weights = (convex_weights(scores, labels) + convex_weights(shuffled, labels)) / 2
         experts = tuple(fit_expert(kind, problem.X, y) for kind in kinds)
         model = PublicStack(experts, weights, low, high, bounds, problem.reader)
-        return RegressionFacts(model, X, labels, scores, easy)
+        return RegressionFacts(model, X, labels, scores, shuffled)
 
     def _step(self, facts: Any, session: Session) -> StepResult:
-        return adapt_numbers(facts, session)
+        return adapt_regression(facts, session)
 
     def _more(self, problem: AutoProblem, facts: Any, step: StepResult) -> dict[str, Any]:
         noise = 0.0 if step.no_harm is None else step.no_harm.noise
-        errors = facts.residuals if step.adapted is None else facts.planned
+        errors = facts.residuals if step.adapted is None else facts.planning_residuals
         return {"outlook_": ErrorQuantiles.of(errors, step.scale, noise)}
 
 
@@ -213,7 +213,7 @@ class ErrorQuantiles:
     quantiles : ndarray
         Of the errors of the public model on public rows that it had not seen, around their mean.
     times : float
-        Size of private errors in public ones, as it was looked at; 1 without private rows.
+        Size of private errors in public ones, as it was released; 1 without private rows.
     noise : float
         Mean square of the noise in the answers.
 

@@ -19,13 +19,14 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.learning.softmax import softmax
+from dpadapt.learning.story import rounded
 from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.statistics import clipped
 from dpadapt.reweighting.plan import Course
 from dpadapt.reweighting.queries import errors
 
 _CHAINS, _SEED = 4, 5
-_HARDLY = 0.05  # of a move: less is none that anybody sees
+_NEGLIGIBLE = 0.05  # of a move: less is none that anybody sees
 _ROWS = 6000  # public rows that are drawn from, at most
 
 
@@ -97,14 +98,14 @@ as rehearsed on public rows.
     @property
     def result(self) -> str:
         """What became of the public model, in a sentence."""
-        if self.kept < _HARDLY:
+        if self.kept < _NEGLIGIBLE:
             return (
                 "Kept the public model, or nearly so: no gain that could be told from noise was "
-                f"seen, and less than {_HARDLY:.0%} of the move is kept."
+                f"seen, and less than {_NEGLIGIBLE:.0%} of the move is kept."
             )
         return (
-            f"Moved away from the public model: {self.kept:.0%} of the move is kept, which is the "
-            "chance that it is more than noise. How many errors that saves or costs only an "
+            f"Moved away from the public model: {rounded(self.kept)} of the move is kept, which is "
+            "the chance that it is more than noise. How many errors that saves or costs only an "
             "evaluation tells."
         )
 

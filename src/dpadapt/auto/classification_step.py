@@ -1,18 +1,19 @@
-r"""The private step of classification: a look, a descent, and a look back.
+r"""The private step of classification: an error rate, a descent, and a slope along its move.
 
 The descent is on [logits of experts, columns, leaves of trees where these beat the line on public
 rows]. The logits have 60 % of the features' variance: a short horizon (few rows, little budget) can
 only move along them, a long one reaches all columns. So the planned horizon *is* the choice between
 few directions and many, and nothing private is spent on choosing.
 
-*The look*: how often the public model is wrong on private rows, for 0.5 to 20 % of the budget. What
-to expect without a shift is known from public rows that its experts had not seen.
+*The error rate* (release "look"): how often the public model is wrong on private rows, for 0.5 to
+20 % of the budget. What to expect without a shift is known from public rows that its experts had
+not seen.
 
-*The look back*: how fast the log-loss of private rows falls along the move, for 0.5 to 10 % of the
-budget. Noise makes a move longer, but no row's loss falls along noise.
+*The slope* (release "look back"): how fast the log-loss of private rows falls along the move, for
+0.5 to 10 % of the budget. Noise makes a move longer, but no row's loss falls along noise.
 
 *What is kept*: the step is rehearsed on public rows, which shows how long and how steep a move is
-that chance and noise make. The posterior chance of a shift, from both looks and the length of the
+that chance and noise make. The posterior chance of a shift, from both and from the length of the
 move, is the part of it that is kept (:mod:`.classification_inference`).
 """
 
@@ -26,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from dpadapt._types import FloatArray
+from dpadapt.learning.story import rounded
 from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared, mean_number
 from dpadapt.reweighting.plan import LEAST_STEPS, Course, PublicProblem, choose_course
@@ -39,7 +41,7 @@ from .classification_inference import (
     shift_posterior,
     slopes,
 )
-from .curves import Curves, Leaves, affordable, first_trees, worth
+from .curves import Curves, Leaves, beats_line, first_trees, max_features
 from .experts import LinearExpert
 from .releases import StepBudget, StepResult, foreseen_precision
 from .stacking import PublicStack
@@ -48,13 +50,13 @@ _ENERGY = 0.6  # share of the features' public variance on logits
 _BENT = 0.2  # share of it on curves where there are any; the rest is on columns
 _LEAST_CURVES, _PER_CURVE = 12, 40.0  # one for each 40 of n mu
 _LEVEL = 0.4  # constant of the geometry, and share of the guessed shift that is a constant
-_WIDE = (1.0, 1.5)  # further clips; the last one cuts nothing
+_WIDE = (1.0, 1.5)  # further clips; the last one clips nothing
 _STEADY = 300.0  # n mu at which the guess of the shift has doubled
 _MOST_VARIANCE = 16.0  # of logits
-_LOOK, _MOST_LOOK = 0.03, 0.2  # noise of the look, and its share at most
-_BACK, _MOST_BACK = 0.015, 0.1  # of the look back
-_BLIND = 0.12  # noise with which it can tell nothing
-_LEAST = 0.005  # share of a look
+_RATE_NOISE, _MOST_RATE_SHARE = 0.03, 0.2  # of the error rate; its share at most
+_SLOPE_NOISE, _MOST_SLOPE_SHARE = 0.015, 0.1  # of the slope
+_USELESS_SLOPE_NOISE = 0.12  # noise with which the slope has no power
+_LEAST_SHARE = 0.005  # of either
 _FAR = 1e6  # in largest public norms: only so that nothing overflows
 
 
@@ -116,13 +118,13 @@ class ClassFacts:
     ----------
     model : PublicStack
     rows : ndarray of shape (m, d)
-        Cut public rows.
+        Clipped public rows.
     codes : ndarray of shape (m,)
     logits : ndarray of shape (m, K, k)
-    unlike : float
-        How much harder public sub-populations are than folds by lot, from 1 to 2.
-    plain : ndarray of shape (m, K, k)
-        Logits from folds by lot: what private rows have if nothing has shifted.
+    loss_ratio : float
+        Log-loss on public sub-populations over that on shuffled folds, from 1 to 2.
+    shuffled_logits : ndarray of shape (m, K, k)
+        Logits from shuffled folds: what private rows have if nothing has shifted.
 
     Examples
     --------
@@ -138,22 +140,22 @@ class ClassFacts:
     rows: FloatArray
     codes: Any
     logits: FloatArray
-    unlike: float
-    plain: FloatArray
+    loss_ratio: float
+    shuffled_logits: FloatArray
 
     @cached_property
     def leaves(self) -> Leaves | None:
         """Leaves of the trees, if these beat the line on public rows that they had not seen."""
         experts = self.model.experts
         trees = first_trees(experts)
-        wrong = np.mean(self.plain.argmax(axis=2) != self.codes[:, None], axis=0)
+        wrong = np.mean(self.shuffled_logits.argmax(axis=2) != self.codes[:, None], axis=0)
 
         def least(chosen: list[bool]) -> float:
             return float(np.min(wrong[chosen], initial=np.inf))
 
         line = least([_is_line(each) for each in experts])
         bent = least([first_trees([each]) is not None for each in experts])
-        return Leaves.of(trees) if trees and line < np.inf and worth(bent, line) else None
+        return Leaves.of(trees) if trees and line < np.inf and beats_line(bent, line) else None
 
     def start(self, precision: float) -> ClassScores:
         """The public model, as scores of the features that n mu pays for."""
@@ -179,11 +181,13 @@ class ClassFacts:
     def width(self, precision: float) -> int:
         """Columns of private rows in the descent, at most."""
         (_, experts, classes), columns = self.logits.shape, self.rows.shape[1]
-        curves = affordable(precision, _PER_CURVE, least=_LEAST_CURVES) * (self.leaves is not None)
+        curves = max_features(precision, _PER_CURVE, least=_LEAST_CURVES) * (
+            self.leaves is not None
+        )
         return experts * (classes if classes > 2 else 1) + columns + curves + classes + 2
 
     def _curves(self, precision: float) -> Curves | None:
-        count = affordable(precision, _PER_CURVE, least=_LEAST_CURVES)
+        count = max_features(precision, _PER_CURVE, least=_LEAST_CURVES)
         if self.leaves is None or not count:
             return None
         return Curves.of(self.leaves, self.rows, most=count, size=1.0)
@@ -191,18 +195,20 @@ class ClassFacts:
     @cached_property
     def error(self) -> float:
         """Error rate of the stack without a shift."""
-        return float(np.mean(self.model.stacked(self.plain).argmax(axis=1) != self.codes))
+        return float(np.mean(self.model.stacked(self.shuffled_logits).argmax(axis=1) != self.codes))
 
     def problem(self, start: ClassScores, precision: float) -> _Problem:
         """What the plan needs to know, at n mu."""
-        guess = self.unlike * (1 + min(1.0, precision / _STEADY))
+        guess = self.loss_ratio * (1 + min(1.0, precision / _STEADY))
         features = start.features(self.rows, self.logits)
         return _Problem(features, self.codes, start.coefficients, guess)
 
     def simulation(self, start: ClassScores, course: Course) -> NullSimulation:
         """What a course does without a shift."""
-        features = start.features(self.rows, self.plain)
-        return NullSimulation(course, features, self.model.stacked(self.plain), self.codes)
+        features = start.features(self.rows, self.shuffled_logits)
+        return NullSimulation(
+            course, features, self.model.stacked(self.shuffled_logits), self.codes
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +231,7 @@ class _Problem(PublicProblem):
         return min(_MOST_VARIANCE, self.guess * usual)
 
 
-def adapt_classes(facts: ClassFacts, session: Session) -> StepResult:
+def adapt_classification(facts: ClassFacts, session: Session) -> StepResult:
     """Spend a session; return what was found.
 
     Examples
@@ -236,7 +242,7 @@ def adapt_classes(facts: ClassFacts, session: Session) -> StepResult:
     >>> model = AutoClassifier(epsilon=1.0, delta=1e-6, experts=["linear"])
     >>> facts = model.public_facts(X, X[:, 0] > 0)
     >>> with Private(X, X[:, 0] > 0).encode([False, True]).open(epsilon=1.0, delta=1e-6) as session:
-    ...     found = adapt_classes(facts, session)
+    ...     found = adapt_classification(facts, session)
     >>> found.adapted.coefficients.shape, round(session.guarantee.epsilon, 6)
     ((4, 2), 1.0)
     """
@@ -247,7 +253,7 @@ def adapt_classes(facts: ClassFacts, session: Session) -> StepResult:
     budget = StepBudget.open(session)
     budget = budget.divided(_shares(budget.precision))
     start = facts.start(budget.precision)
-    wrong = _find_errors(budget, facts, scored)
+    wrong = _release_error_rate(budget, facts, scored)
     problem, share = facts.problem(start, budget.precision), budget.shares["descent"]
     course = choose_course(problem, budget.n_rows, math.sqrt(share) / budget.purse.scale)
     shape = (len(course.geometry.mean) + 1, start.coefficients.shape[1])
@@ -269,40 +275,40 @@ def adapt_classes(facts: ClassFacts, session: Session) -> StepResult:
     )
     slope = None
     if "look back" in budget.shares:
-        slope = _find_slope(budget, rows, move, energy, null.slope)
+        slope = _release_slope(budget, rows, move, energy, null.slope)
     kept = shift_posterior(wrong, energy / max(null.energy, 1e-300), slope)
-    heat = _temperature(kept**2 * null.energy, shape[1])
-    cooler = replace(start, coefficients=start.coefficients / heat)
-    adapted = replace(cooler, geometry=course.geometry, move=kept / heat * move)
+    temperature = _temperature(kept**2 * null.energy, shape[1])
+    cooler = replace(start, coefficients=start.coefficients / temperature)
+    adapted = replace(cooler, geometry=course.geometry, move=kept / temperature * move)
     no_harm = ClassNoHarm(facts.error, simulation.error(null.moves, kept), kept)
     sentences = (
         f"On public rows that its experts had not seen, the public model is wrong on "
         f"{facts.error:.1%}.",
         *(each.sentence(places=1) for each in budget.records),
-        f"So the chance that a step learned from private labels is more than noise is {kept:.0%}, "
-        "and as much of the move is kept.",
+        f"So the chance is {rounded(kept)} that a step learned from private labels is more than "
+        "noise, and as much of the move is kept.",
         str(no_harm),
     )
     return StepResult(adapted, tuple(budget.records), no_harm, sentences)
 
 
 def _shares(precision: float) -> dict[str, float]:
-    """Parts of the budget: looks are dear where n mu is small, and one that is blind is not paid.
+    """Shares of the budget: a slope with too much noise to have power is not released.
 
     Examples
     --------
     >>> {name: round(share, 3) for name, share in _shares(100.0).items()}
     {'look': 0.111, 'descent': 0.789, 'look back': 0.1}
     """
-    paid = float(np.clip((1 / (_LOOK * precision)) ** 2, _LEAST, _MOST_LOOK))
-    back = float(np.clip((2 / (_BACK * precision)) ** 2, _LEAST, _MOST_BACK))
-    if 2 / (precision * math.sqrt(back)) > _BLIND:
+    paid = float(np.clip((1 / (_RATE_NOISE * precision)) ** 2, _LEAST_SHARE, _MOST_RATE_SHARE))
+    back = float(np.clip((2 / (_SLOPE_NOISE * precision)) ** 2, _LEAST_SHARE, _MOST_SLOPE_SHARE))
+    if 2 / (precision * math.sqrt(back)) > _USELESS_SLOPE_NOISE:
         back = 0.0
     share = 1 - paid - back
     return {"look": paid, "descent": share} | ({"look back": back} if back else {})
 
 
-def _find_errors(
+def _release_error_rate(
     budget: StepBudget, facts: ClassFacts, scored: tuple[Prepared, _Scored]
 ) -> Observation:
     """How often the public model is wrong on private rows."""
@@ -317,7 +323,7 @@ def _find_errors(
     return wrong
 
 
-def _find_slope(
+def _release_slope(
     budget: StepBudget, rows: Prepared, move: FloatArray, energy: float, expected: float
 ) -> Observation:
     """How fast the log-loss of private rows falls along the move."""

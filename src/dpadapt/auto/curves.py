@@ -21,11 +21,11 @@ from .experts import Trees, Waves, column_units
 _RATIO, _SEED = 0.5, 11  # width of the waves
 _LEAVES = 310  # about as many are taken, from the first rounds; ten of regression
 _GAIN = 0.05  # of the line's error: what an expert must gain for its curves to be used
-_MOST_CURVES = 40  # curves
-_REACH = 3.0  # standard deviations that a curve is cut at
+_MOST_CURVES = 40  # features
+_REACH = 3.0  # standard deviations that a curve is clipped at
 _ROWS_PER_COLUMN = 2  # at least: with fewer public rows, a line goes through any cells
 _LEAST_SPREAD = 1e-3  # of a part, before it is scaled; cells are cosines or 0 and 1
-_CELLS_AT_ONCE = 1 << 22  # cells that are looked at in one go
+_CELLS_AT_ONCE = 1 << 22  # cells that are computed in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +73,7 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class Curves:
-    """Principal parts of waves or leaves that are not linear in the columns, each cut at 3 sd.
+    """Principal parts of waves or leaves that are not linear in the columns, each clipped at 3 sd.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Curves:
         What the cells are on a line.
     axes : ndarray
     reach : ndarray
-        Where each part is cut.
+        Where each part is clipped.
 
     Examples
     --------
@@ -165,12 +165,12 @@ def _with_one(rows: FloatArray) -> FloatArray:
     return np.column_stack([rows, np.ones(len(rows))])
 
 
-def affordable(precision: float, per: float, *, least: int) -> int:
+def max_features(precision: float, per: float, *, least: int) -> int:
     """Curves that n mu pays for: one for each ``per`` of it, 40 at most; none if they are few.
 
     Examples
     --------
-    >>> [affordable(precision, 20.0, least=4) for precision in (79.0, 80.0, 1e9)]
+    >>> [max_features(precision, 20.0, least=4) for precision in (79.0, 80.0, 1e9)]
     [0, 4, 40]
     """
     count = min(int(precision / per), _MOST_CURVES)
@@ -204,12 +204,12 @@ def first_trees(experts: Sequence[Any]) -> Trees | None:
     return None
 
 
-def worth(error: float, line: float) -> bool:
+def beats_line(error: float, line: float) -> bool:
     """Whether an expert of curves beats the line; both are errors on rows that they had not seen.
 
     Examples
     --------
-    >>> worth(0.8, 1.0), worth(0.97, 1.0), worth(float("nan"), 1.0)
+    >>> beats_line(0.8, 1.0), beats_line(0.97, 1.0), beats_line(float("nan"), 1.0)
     (True, False, False)
     """
     return error < (1 - _GAIN) * line

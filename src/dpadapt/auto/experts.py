@@ -208,7 +208,7 @@ class Trees:
     roots : ndarray of shape (rounds, k)
         Places of their first nodes.
     feature, left, right : ndarray of int
-        Column that a node looks at, and the places of its children.
+        Column that a node splits, and the places of its children.
     threshold, value : ndarray
         A row goes left if its cell is at most the threshold.
     depth : int
@@ -281,7 +281,7 @@ class Trees:
         """Scores, of shape (n, k)."""
         rounds, outputs = self.roots.shape
         out = np.empty((len(X), outputs))
-        for begin, nodes in self._walked(X):
+        for begin, nodes in self._leaf_batches(X):
             values = self.value[nodes].reshape(len(nodes), rounds, outputs)
             out[begin : begin + len(nodes)] = self.base + values.sum(axis=1)
         return out
@@ -289,7 +289,7 @@ class Trees:
     def leaves(self, X: FloatArray) -> Nodes:
         """Places of the leaves that rows fall into, of shape (n, trees)."""
         out = np.empty((len(X), self.roots.size), dtype=np.int32)
-        for begin, nodes in self._walked(X):
+        for begin, nodes in self._leaf_batches(X):
             out[begin : begin + len(nodes)] = nodes
         return out
 
@@ -302,7 +302,7 @@ class Trees:
         nodes = {name: getattr(self, name)[:end] for name in names}
         return replace(self, roots=self.roots[:rounds], **nodes)
 
-    def _walked(self, X: FloatArray) -> Iterator[tuple[int, Nodes]]:
+    def _leaf_batches(self, X: FloatArray) -> Iterator[tuple[int, Nodes]]:
         """Some rows at a time: the place of the first one, and the leaves of all of them."""
         size = max(1, _NODES_AT_ONCE // max(1, self.roots.size))
         if self._compiled(X):

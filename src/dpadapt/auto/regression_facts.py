@@ -10,9 +10,9 @@ import numpy as np
 
 from dpadapt._types import FloatArray
 from dpadapt.privacy import Cleaning
-from dpadapt.reweighting.residual_size import ordinary, residuals_tell
+from dpadapt.reweighting.residual_size import are_informative, ordinary
 
-from .curves import Curves, Leaves, affordable, curve_waves, first_trees, worth
+from .curves import Curves, Leaves, beats_line, curve_waves, first_trees, max_features
 from .experts import FourierExpert, LinearExpert, Sum, Trees, Waves, column_units
 from .regression_inference import (
     ErrorShapes,
@@ -22,13 +22,13 @@ from .stacking import PublicStack
 _MOST_SPREAD = 1000.0  # columns whose standard deviations differ by more are in units of their own
 _NO_UNIT = 1e300  # unit of a column that has one value only
 _RIDGE = 0.03  # of the whitening, in units of the mean variance
-_LEAST_TURN = 1e-6  # of the stack, in mean errors: shorter ones are not looked at
-OCTAVES = (-3.0, 4.0)
-"""Range of the logarithm of an error, in units of the public mean error."""
+_LEAST_DIRECTION = 1e-6  # of the stack, in mean errors: along shorter ones there is no line search
+LOG2_RANGE = (-3.0, 4.0)
+"""Range of the logarithm to the base 2 of an error, in units of the public mean error."""
 
 _FAR = 1e6  # in largest public norms, or spreads of labels: only so that nothing overflows
 _LEAST_ERROR = 1e-3  # in units of the labels' spread
-_SMALL = 0.02  # smaller errors than that, in the same units, do not tell: no cell reaches so far
+_SMALL = 0.02  # smaller errors, in the same units, are not informative: no cell reaches so far
 _LEAST_CURVES = 4
 _PER_WAVE, _PER_LEAF = 20.0, 40.0  # of n mu
 LEVEL_CLIPS = (1.5, 2.0, 3.0, 5.0, 8.0, 12.0)  # of means of errors, in mean errors
@@ -148,12 +148,12 @@ class RegressionFacts:
     ----------
     model : PublicStack
     rows : ndarray of shape (m, d)
-        Cut public rows.
+        Clipped public rows.
     y : ndarray of shape (m,)
-    scores, easy : ndarray of shape (m, K)
-        Under the folds that rehearse a shift, and under shuffled ones.
+    scores, shuffled_scores : ndarray of shape (m, K)
+        Cross-fitted on folds that rehearse a shift, and on shuffled (exchangeable) ones.
     size : float, default=1
-        How many times as large private errors are, where public ones do not tell and a look does.
+        How many times as large private errors are, where public ones are not informative.
 
     Examples
     --------
@@ -168,7 +168,7 @@ class RegressionFacts:
     rows: FloatArray
     y: FloatArray
     scores: FloatArray
-    easy: FloatArray
+    shuffled_scores: FloatArray
     size: float = 1.0
 
     @cached_property
@@ -178,7 +178,7 @@ class RegressionFacts:
 
     @cached_property
     def cleaning(self) -> Cleaning:
-        """Private rows around the public mean; only what would overflow is cut."""
+        """Private rows around the public mean; only what would overflow is clipped."""
         center = self.rows.mean(axis=0)
         largest = float(np.linalg.norm(self.rows - center, axis=1).max()) or 1.0
         spread = float(self.y.std()) or max(1.0, abs(self.label))
@@ -192,15 +192,15 @@ class RegressionFacts:
         return np.asarray(self.y - self.scores @ self.model.weights)
 
     @cached_property
-    def tells(self) -> bool:
-        """Whether private errors are about as large as public ones."""
-        easy = self.y - self.easy @ self.model.weights
-        return residuals_tell(easy, self.y, small=_SMALL)
+    def residuals_informative(self) -> bool:
+        """Whether public errors say how large private ones are."""
+        shuffled = self.y - self.shuffled_scores @ self.model.weights
+        return are_informative(shuffled, self.y, small=_SMALL)
 
     @cached_property
-    def planned(self) -> FloatArray:
-        """Errors to plan with, in units of which all releases are: ordinary if they do not tell."""
-        if self.tells:
+    def planning_residuals(self) -> FloatArray:
+        """Errors to plan with, in units of which all releases are: ordinary if not informative."""
+        if self.residuals_informative:
             return self.residuals
         return self.size * ordinary(self.residuals, self._least)
 
@@ -211,55 +211,55 @@ class RegressionFacts:
     @cached_property
     def rms(self) -> float:
         """Root mean square error."""
-        return max(float(np.sqrt(np.mean(self.planned**2))), self.size * self._least)
+        return max(float(np.sqrt(np.mean(self.planning_residuals**2))), self.size * self._least)
 
     @cached_property
-    def mad(self) -> float:
-        """Mean absolute error."""
-        return max(float(np.abs(self.planned).mean()), self.size * self._least)
+    def mean_abs_error(self) -> float:
+        """Mean absolute error to plan with: the unit of clips."""
+        return max(float(np.abs(self.planning_residuals).mean()), self.size * self._least)
 
-    def octaves(self, residuals: FloatArray) -> FloatArray:
-        """Logarithms of errors, before they are cut."""
-        return np.log2(np.abs(residuals) / self.mad + 1e-9)
+    def log2_errors(self, residuals: FloatArray) -> FloatArray:
+        """Logarithms to the base 2 of errors in mean errors, before they are clipped."""
+        return np.log2(np.abs(residuals) / self.mean_abs_error + 1e-9)
 
     @cached_property
-    def mean_octave(self) -> float:
-        """What the mean logarithm is if private errors are like public ones."""
-        return float(np.clip(self.octaves(self.planned), *OCTAVES).mean())
+    def mean_log2_error(self) -> float:
+        """The mean logarithm if private errors are like public ones."""
+        return float(np.clip(self.log2_errors(self.planning_residuals), *LOG2_RANGE).mean())
 
     @cached_property
     def optimism(self) -> float:
-        """Half way, in octaves, to the mean error under shuffled folds."""
-        if not self.tells:
+        """Half way, in logarithms to the base 2, to the mean error under shuffled folds."""
+        if not self.residuals_informative:
             return 0.0
-        easy = float(np.abs(self.y - self.easy @ self.model.weights).mean())
-        return 0.5 * float(np.log2(min(1.0, max(easy, self._least) / self.mad)))
+        shuffled = float(np.abs(self.y - self.shuffled_scores @ self.model.weights).mean())
+        return 0.5 * float(np.log2(min(1.0, max(shuffled, self._least) / self.mean_abs_error)))
 
     @cached_property
     def shapes(self) -> ErrorShapes:
         """What a histogram of private errors would be, for any move and size."""
-        return ErrorShapes.of(self.planned / self.mad, optimism=self.optimism)
+        return ErrorShapes.of(self.planning_residuals / self.mean_abs_error, optimism=self.optimism)
 
     def square_error(self, clip: float) -> float:
         """Mean square error if the mean error is ``clip``."""
-        return float((clip / self.mad * self.rms) ** 2)
+        return float((clip / self.mean_abs_error * self.rms) ** 2)
 
     # the stack
 
     @cached_property
-    def turn(self) -> FloatArray:
+    def weight_direction(self) -> FloatArray:
         """From the public weights of the experts to equal ones; adds up to 0."""
         return np.asarray(1 / len(self.model.weights) - self.model.weights)
 
     @cached_property
-    def turn_square(self) -> float:
-        """Mean square of what the whole turn changes in answers."""
-        return float(np.mean((self.scores @ self.turn) ** 2))
+    def weight_direction_square(self) -> float:
+        """Mean square of what the whole way changes in predictions."""
+        return float(np.mean((self.scores @ self.weight_direction) ** 2))
 
     @cached_property
-    def turns(self) -> bool:
-        """Whether there is a turn to speak of."""
-        return self.turn_square > (_LEAST_TURN * self.mad) ** 2
+    def weights_unequal(self) -> bool:
+        """Whether the public weights differ from equal ones enough to matter."""
+        return self.weight_direction_square > (_LEAST_DIRECTION * self.mean_abs_error) ** 2
 
     # the descent
 
@@ -270,7 +270,7 @@ class RegressionFacts:
         Leaves are used where trees beat it, and nothing where neither does: the line is enough.
         """
         squares = np.mean((self.scores - self.y[:, None]) ** 2, axis=0)
-        squares += np.mean((self.easy - self.y[:, None]) ** 2, axis=0)
+        squares += np.mean((self.shuffled_scores - self.y[:, None]) ** 2, axis=0)
         experts = self.model.experts
 
         def least(*kinds: type) -> float:
@@ -282,10 +282,10 @@ class RegressionFacts:
             return float(min(found, default=np.nan))
 
         line, waves = least(LinearExpert), least(FourierExpert)
-        if np.isnan(line) or np.isnan(waves) or worth(waves, line):
+        if np.isnan(line) or np.isnan(waves) or beats_line(waves, line):
             return curve_waves(self.rows)
         trees = first_trees(experts)
-        return Leaves.of(trees) if trees and worth(least(Trees, Sum), line) else None
+        return Leaves.of(trees) if trees and beats_line(least(Trees, Sum), line) else None
 
     def features(self, precision: float) -> PathFeatures:
         """Coordinates of the path, with as many curves as n mu pays for."""
@@ -295,23 +295,23 @@ class RegressionFacts:
     def curves(self, precision: float) -> int:
         """How many curves n mu pays for."""
         per = _PER_WAVE if isinstance(self.cells, Waves) else _PER_LEAF
-        return 0 if self.cells is None else affordable(precision, per, least=_LEAST_CURVES)
+        return 0 if self.cells is None else max_features(precision, per, least=_LEAST_CURVES)
 
     @cached_property
     def curvature(self) -> float:
         """Part of the curvature that a clip at the mean error leaves."""
-        return max(float(np.mean(np.abs(self.planned) < self.mad)), 0.05)
+        return max(float(np.mean(np.abs(self.planning_residuals) < self.mean_abs_error)), 0.05)
 
     @cached_property
-    def missed(self) -> dict[float, float]:
-        """What a mean of errors clipped at k mean errors misses, in mean errors, by k."""
-        residuals, mad = self.planned, self.mad
+    def clip_bias(self) -> dict[float, float]:
+        """Bias of a mean of errors clipped at k mean errors, in mean errors, by k."""
+        residuals, unit = self.planning_residuals, self.mean_abs_error
         middle = float(np.median(residuals))
         for _ in range(30):  # Huber's centre: where a descent with this clip ends
-            inside = max(float(np.mean(np.abs(residuals - middle) < mad)), 0.05)
-            middle += float(np.clip(residuals - middle, -mad, mad).mean()) / inside
+            inside = max(float(np.mean(np.abs(residuals - middle) < unit)), 0.05)
+            middle += float(np.clip(residuals - middle, -unit, unit).mean()) / inside
         rest = residuals - middle
         mean = float(rest.mean())
         return {
-            k: (mean - float(np.clip(rest, -k * mad, k * mad).mean())) / mad for k in LEVEL_CLIPS
+            k: (mean - float(np.clip(rest, -k * unit, k * unit).mean())) / unit for k in LEVEL_CLIPS
         }

@@ -1,4 +1,4 @@
-"""What noisy releases of regression say: posterior means, under priors, given the known noise.
+"""Posterior means from noisy releases of regression, under priors, given the known noise.
 
 Of a level and of slopes (a spike at no shift, slabs of several sizes), of a histogram of errors, of
 a move that was tried on private rows (a line search), and of a descent, whose horizon is planned
@@ -100,13 +100,13 @@ CELLS = np.array([-each for each in _EDGES[::-1]] + [0.0, *_EDGES])
 _SHIFTS = np.concatenate([np.arange(0, 2, 0.1), np.arange(2, 6, 0.25), np.arange(6, 40, 1.0)])
 _SCALES = 2.0 ** np.arange(-3, 6.01, 0.5)
 _SHIFT_SDS = (0.25, 0.5, 1.0, 3.0, 10.0)  # of the level if it moved, in public mean errors
-_OCTAVE_SD = 0.8  # of the size of private errors
+_LOG2_SD = 0.8  # of the size of private errors
 _MISFIT = 0.04  # share of a cell that is off because private errors have another shape
 
 
 @dataclass(frozen=True)
 class ErrorPosterior:
-    """What a histogram said.
+    """What a noisy histogram says.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class ErrorShapes:
     shares : ndarray of shape (shifts, scales, cells)
     shifts : ndarray
     optimism : float
-        Octaves by which the errors of folds are too large.
+        Logarithm to the base 2 of the factor by which the errors of folds are too large.
 
     Examples
     --------
@@ -164,16 +164,16 @@ class ErrorShapes:
 
     def posterior(self, shares: FloatArray, sd: float) -> ErrorPosterior:
         """Posterior means, with half of the prior on "the level did not move"."""
-        octaves = np.log2(_SCALES)
+        log2_scales = np.log2(_SCALES)
         off = ((self.shares - shares) ** 2).sum(axis=2)
         fit = -off / (2 * (sd**2 + _MISFIT**2))
-        fit -= 0.5 * ((octaves - self.optimism) / _OCTAVE_SD) ** 2
+        fit -= 0.5 * ((log2_scales - self.optimism) / _LOG2_SD) ** 2
         weights = self._prior()[:, None] * np.exp(fit - fit.max())
         weights /= weights.sum()
         by_shift, by_scale = weights.sum(axis=1), weights.sum(axis=0)
         unmoved = float(by_shift[self.shifts == 0.0].sum())
         return ErrorPosterior(
-            float(by_shift @ self.shifts), 2.0 ** float(by_scale @ octaves), unmoved
+            float(by_shift @ self.shifts), 2.0 ** float(by_scale @ log2_scales), unmoved
         )
 
     def _prior(self) -> FloatArray:
@@ -190,14 +190,14 @@ _WIDER, _WIDEST = 60.0, 4.0  # clips are wider where the budget allows
 _PRIOR_SD = 0.5  # of the part, around what the descent alone would keep
 _SQUARE_SD = 0.6  # of mean f^2, relative to that on public rows
 _LEAST_SQUARE = 0.2  # of it
-_MOST_PART = 2.0  # times as far as the descent went
+_MOST_STEP_LENGTH = 2.0  # times as far as the descent went
 
 
 @dataclass(frozen=True)
 class LineSearch:
-    r"""A release about a move: how it is clipped, and which part of the move pays on private rows.
+    r"""A line search along a move: how it is clipped, and which part of the move pays.
 
-    With f what the move adds to an answer and e the error that it is to mend, the part a of the
+    With f what the move adds to an answer and e the error that it is to correct, the part a of the
     move that leaves the least square error is (mean e f) / (mean f^2). Public rows cannot tell: the
     move may be longer or shorter on private rows, and noise in it does not follow their errors. So
     both means are released together, as one vector of each row,
@@ -224,7 +224,7 @@ class LineSearch:
     >>> [round(clip, 3) for clip in search.clips]
     [2.333, 2.083]
     >>> said = np.array([0.25 / 2.333, 0.25 / 2.083])  # mean e f and mean f^2 are 0.25
-    >>> [round(search.part(said, sd, before=0.3, optimism=0.0), 2) for sd in (1e-4, 10.0)]
+    >>> [round(search.step_length(said, sd, before=0.3, optimism=0.0), 2) for sd in (1e-4, 10.0)]
     [1.0, 0.3]
     """
 
@@ -242,7 +242,7 @@ class LineSearch:
         """What is averaged, of shape (n, 2), before each row is shrunk."""
         return np.column_stack([errors * move, move**2]) / np.array(self.clips)
 
-    def part(self, means: FloatArray, sd: float, before: float, optimism: float) -> float:
+    def step_length(self, means: FloatArray, sd: float, before: float, optimism: float) -> float:
         """Part of the move to keep: posterior mean, around what would be kept without it.
 
         Parameters
@@ -259,19 +259,19 @@ class LineSearch:
             float(mean) * clip / self.square for mean, clip in zip(means, self.clips, strict=True)
         )
         off = sd * self.clips[1] / self.square
-        trust = _SQUARE_SD**2 / (_SQUARE_SD**2 + off**2)
-        square = max(1 + trust * (square - 1), _LEAST_SQUARE)
-        trust = _trust(sd * self.clips[0] / self.square / square)
-        part = before + trust * ((cross - optimism / self.square) / square - before)
-        return min(max(part, 0.0), _MOST_PART)
+        shrinkage = _SQUARE_SD**2 / (_SQUARE_SD**2 + off**2)
+        square = max(1 + shrinkage * (square - 1), _LEAST_SQUARE)
+        shrinkage = _shrinkage(sd * self.clips[0] / self.square / square)
+        part = before + shrinkage * ((cross - optimism / self.square) / square - before)
+        return min(max(part, 0.0), _MOST_STEP_LENGTH)
 
     def noise(self, sd: float) -> float:
         """Mean square of what the noise in it adds to answers, if f is as on public rows."""
         off = sd * self.clips[0] / self.square
-        return (_trust(off) * off) ** 2 * self.square
+        return (_shrinkage(off) * off) ** 2 * self.square
 
 
-def _trust(sd: float) -> float:
+def _shrinkage(sd: float) -> float:
     """Weight of a noisy part against what is known before it."""
     return _PRIOR_SD**2 / (_PRIOR_SD**2 + sd**2)
 
@@ -328,7 +328,7 @@ class DescentOutcome:
         Of the coordinates; nothing was given back.
     level, level_noise : float
         Of the error at their centre, and the variance of its noise.
-    share : float
+    shrinkage : float
         Part of the slopes that is more than noise.
     moved, noise : float
         Mean square of the move, and that of the noise in it.
@@ -345,7 +345,7 @@ class DescentOutcome:
     slopes: FloatArray
     level: float
     level_noise: float
-    share: float
+    shrinkage: float
     horizon: float
     steps: int
     moved: float
@@ -435,7 +435,7 @@ def planned_descent(
         slopes=path[:-1] / math.sqrt(1 + _BETA),
         level=float(path[-1]) * math.sqrt(energy[-1]),
         level_noise=float(noise[-1]),
-        share=part,
+        shrinkage=part,
         horizon=horizon,
         steps=steps,
         moved=moved,

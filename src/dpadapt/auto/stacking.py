@@ -276,14 +276,14 @@ def log_loss(scores: FloatArray, codes: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class PublicStack:
-    """Weighted scores of public experts, each cut to the public range.
+    """Weighted scores of public experts, each clipped to the public range.
 
     Parameters
     ----------
     experts : tuple
     weights : ndarray of shape (K,)
     low, high : ndarray of shape (d,)
-        Columns are cut to these; a column that is constant in public rows stays what it was there.
+        Columns are clipped to these; one that is constant in public rows stays what it was there.
     score_range : (float, float) or None
         Of numbers; None for classes.
     reader : Reader
@@ -327,11 +327,11 @@ class PublicStack:
         )
 
     def rows(self, X: FloatArray) -> FloatArray:
-        """Rows of numbers with their columns cut."""
+        """Rows of numbers with their columns clipped."""
         return np.clip(X, self.low, self.high)
 
     def scores(self, rows: FloatArray) -> FloatArray:
-        """Scores of all experts for cut rows, of shape (n, K, k)."""
+        """Scores of all experts for clipped rows, of shape (n, K, k)."""
         found = np.stack([expert(rows) for expert in self.experts], axis=1)
         return found if self.score_range is None else np.clip(found, *self.score_range)
 

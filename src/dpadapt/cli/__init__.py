@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 
-__all__ = ["app"]
+__all__ = ["app", "help_text"]
 
 _COMMANDS = (
     *("demo", "check", "preview", "fit", "predict", "evaluate", "export", "report", "audit"),
@@ -49,7 +49,7 @@ def _open_closed_streams() -> None:
             setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
-def _help_text(text: str) -> str:
+def help_text(text: str) -> str:
     r"""Join the lines of each paragraph; break examples before options, as a shell reads them.
 
     A paragraph is an example if it begins with two blanks. An empty paragraph after the first one
@@ -57,7 +57,7 @@ def _help_text(text: str) -> str:
 
     Examples
     --------
-    >>> print(_help_text("First\nline.\n\n  dpadapt " + "--option value " * 6))
+    >>> print(help_text("First\nline.\n\n  dpadapt " + "--option value " * 6))
     First line.
     <BLANKLINE>
     <BLANKLINE>
@@ -123,7 +123,7 @@ def _command(name: str) -> Any:
     else:
         app, commands = _app(""), {name: getattr(module, f"{name}_command")}
     for each, run in commands.items():
-        app.command(each, help=_help_text(str(run.__doc__)))(run)
+        app.command(each, help=help_text(str(run.__doc__)))(run)
     made = typer.main.get_command(app)
     made.name = name
     return made
@@ -132,7 +132,7 @@ def _command(name: str) -> Any:
 def _app(text: str, *, cls: type[TyperGroup] = TyperGroup, completion: bool = False) -> _App:
     return _App(
         cls=cls,
-        help=_help_text(text),
+        help=help_text(text),
         no_args_is_help=True,
         add_completion=completion,
         rich_markup_mode="rich",

@@ -183,7 +183,7 @@ def _say_runs(target: AttackedFit, runs: int) -> None:
 
 
 def _say_time(seconds: float) -> None:
-    say("", f"judging by the first fit, {_duration(seconds)}")
+    say("", f"Judging by the first fit, this takes {_duration(seconds)}.")
 
 
 def _duration(seconds: float) -> str:

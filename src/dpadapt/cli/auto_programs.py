@@ -30,7 +30,7 @@ from dpadapt.auto.regression_step import Correction
 from dpadapt.auto.stacking import Reader
 from dpadapt.privacy import shrink_factors
 
-from .programs import PlainModel, Program, told_features
+from .programs import PlainModel, Program, feature_origins
 from .scorer import answers
 from .tables import TableError
 
@@ -68,7 +68,7 @@ def auto_program(model: Any) -> Program:
     fitted = getattr(model, "estimator_", model)
     start = fitted.public_model_
     classes = None if start.classes is None else np.asarray(start.classes).tolist()
-    features = told_features(model, len(start.low))
+    features = feature_origins(model, len(start.low))
     program = Program(features, classes, model.guarantee_.to_dict())
     above = program.step("Max", "features", start.low)
     program.step("Min", above, start.high, name=_ROWS)

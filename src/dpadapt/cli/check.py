@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .formats import Form, given_form, other_encoding
-from .options import Decimal, Encoding, PrivateEncoding, Separator, takes
-from .public_table import Task, labels_and_task
+from .options import Decimal, Dropped, Encoding, PrivateEncoding, Separator, takes
+from .public_table import Task, labels_and_task, listed_names
 from .screens import plain_errors, say, say_note
 from .tables import (
     TableError,
@@ -41,6 +41,10 @@ class CheckOptions:
     label: Annotated[str | None, typer.Option(help="Column to predict.")] = None
     epsilon: Annotated[float | None, typer.Option(help="As you would give it to fit.")] = None
     delta: Annotated[float, typer.Option(help="As you would give it to fit.")] = 1e-6
+    drop: Dropped = None
+    unit: Annotated[str | None, typer.Option(help="Private column that says whose row it is.")] = (
+        None
+    )
     sep: Separator = None
     decimal: Decimal = None
     encoding: Encoding = None
@@ -57,13 +61,16 @@ def check_command(job: CheckOptions) -> None:
 
     It shows private cells as they are, on this screen only: nothing is written, nothing is charged,
     nothing goes into a model. Classes spelt differently, cells that are no numbers, ids, levels
-    that public rows lack, people in several rows, and sizes too small for an epsilon are told.
+    that public rows lack, people in several rows, and sizes too small for an epsilon are told. What
+    it advises, --drop and --unit, can be tried here before fit gets it.
 
     [bold]Examples[/]
 
       dpadapt check --public a.csv --private b.csv --label y
 
       dpadapt check --public a.csv --private b.parquet --label y --epsilon 0.5
+
+      dpadapt check --public a.csv --private b.csv --label y --drop street --unit person_id
     """
     from dpadapt import _validate
 
@@ -109,7 +116,9 @@ def _read(job: CheckOptions) -> tuple[Any, Any, list[Any]]:
     public = read_table(job.public, form)
     if job.label is not None:
         check_label(job.public, public, job.label)
-    features = public.drop(columns=[] if job.label is None else job.label)
+    dropped = listed_names(public.columns, "--drop", job.drop, str(job.public))
+    if job.label in dropped:
+        raise TableError(f"--drop: {job.label!r} is the label.")
     classes = False
     if job.label is not None:
         _, task = labels_and_task(public[job.label].dropna(), Task.auto)
@@ -132,8 +141,13 @@ def _read(job: CheckOptions) -> tuple[Any, Any, list[Any]]:
         raise TableError(f"the private file {job.private} has no rows.")
     if own != form:
         say("format", f"{job.private}: {own.words}")
+    people = None if job.unit is None else _people(job.private, private, job.unit)
+    whose = "" if people is None else f" of {people:,} people"
     say("public", f"{job.public}: {len(public):,} rows, {public.shape[1]} columns")
-    say("private", f"{job.private}: {len(private):,} rows, {private.shape[1]} columns")
+    say("private", f"{job.private}: {len(private):,} rows{whose}, {private.shape[1]} columns")
+    away = [*map(str, dropped), *([] if job.unit is None else [job.unit])]
+    public, private = (each.drop(columns=away, errors="ignore") for each in (public, private))
+    features = public.drop(columns=[] if job.label is None else job.label)
     numbers = [str(name) for name in features.columns if features[name].dtype.kind in "iufb"]
     roles = column_roles(features)
     dates = [role for role in roles if role.kind == "date"]
@@ -149,10 +163,18 @@ def _read(job: CheckOptions) -> tuple[Any, Any, list[Any]]:
             classes,
             job.epsilon,
             job.delta,
+            people,
         ),
         roles,
         list(_of_file(job.private, own)),
     )
+
+
+def _people(path: Path, private: pd.DataFrame, unit: str) -> int:
+    """How many people there are; rows without an id are of one person, as fit takes them."""
+    if unit not in private.columns:
+        raise TableError(f"--unit: {path} has no column {unit!r}.")
+    return int(private[unit].nunique(dropna=False))
 
 
 def _of_file(path: Path, form: Form) -> Iterator[Any]:

@@ -68,7 +68,7 @@ def show_demo(out: Path, runs: int) -> None:
         "are exact: a demo may show them, of real private people they would be a leak.",
     )
     found = experiment.example_evaluation(model, publics[0])
-    say("evaluated", experiment.evaluation_told(found))
+    say("evaluated", experiment.evaluation_sentence(found))
     context = ReportContext(
         title="Demo: wages of a private group",
         public_name="men of 40 and over",

@@ -361,7 +361,7 @@ def example_evaluation(model: AutoRegressor, public: Public, epsilon: float = 0.
     )
 
 
-def evaluation_told(found: Evaluation) -> str:
+def evaluation_sentence(found: Evaluation) -> str:
     """Say in one sentence what a private evaluation found, beside the public model.
 
     Parameters
@@ -375,7 +375,7 @@ def evaluation_told(found: Evaluation) -> str:
     >>> from dpadapt.evaluation.intervals import Interval
     >>> from dpadapt.privacy import Guarantee
     >>> error = Measured("mean squared error", Interval(0.2, 0.1, 0.3), None, None, False)
-    >>> evaluation_told(Evaluation({"mse": error}, (), 100, 0.95, Guarantee(), ()))[-30:]
+    >>> evaluation_sentence(Evaluation({"mse": error}, (), 100, 0.95, Guarantee(), ()))[-30:]
     'That cost epsilon 0 of theirs.'
     """
     error, paid = found["mse"], found.guarantee

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -25,8 +26,8 @@ from .options import (
     require_unit_with_rows,
     takes,
 )
-from .outputs import charge_told, kept_when_stopped, refuse_out, say_left, write_paid
-from .screens import console, plain_errors, say, say_note, told_if_it_can_be
+from .outputs import kept_when_stopped, refuse_out, report_charge_on_error, say_left, write_paid
+from .screens import console, fall_back_to_stderr, plain_errors, say, say_note
 from .tables import TableError, both_forms, open_private, private_form, read_table
 
 if TYPE_CHECKING:
@@ -155,11 +156,11 @@ def evaluate_command(job: EvaluateOptions) -> None:
     if job.holdout and job.ledger is None:
         raise typer.BadParameter("--holdout needs --ledger and --dataset, which were charged.")
     if job.outlook:
-        _foresee(job, *_asked(job)[:2])
+        _say_power(job, *_load_inputs(job)[:2])
         return
     account = None if job.ledger is None else Ledger(job.ledger).account(str(job.dataset))
     with kept_when_stopped(account):
-        _keep(job, _found(job, account), account)
+        _keep(job, _evaluate(job, account), account)
 
 
 def _keep(job: EvaluateOptions, found: Evaluation, account: Account | None) -> None:
@@ -169,7 +170,7 @@ def _keep(job: EvaluateOptions, found: Evaluation, account: Account | None) -> N
         if job.out is not None:
             write_paid(job.out, found.to_json() + "\n")
     finally:
-        with told_if_it_can_be(f"The evaluation is made.{charged}"):
+        with fall_back_to_stderr(f"The evaluation is made.{charged}"):
             say_evaluation(found)
             if job.noise is NoiseKind.seeded:
                 seeded = "the noise came from a seed: for tests only, do not release these numbers."
@@ -179,15 +180,15 @@ def _keep(job: EvaluateOptions, found: Evaluation, account: Account | None) -> N
                 say("wrote", str(job.out))
 
 
-def _found(job: EvaluateOptions, account: Account | None) -> Evaluation:
+def _evaluate(job: EvaluateOptions, account: Account | None) -> Evaluation:
     from dpadapt.evaluation import evaluate as measure
 
-    given, options, digest = _asked(job)
-    _foresee(job, given, options)
+    given, options, digest = _load_inputs(job)
+    _say_power(job, given, options)
     (model, private), own = given, account
     if job.holdout and account is not None:
         private, own = _held_out(private, job, model, account), None  # charged already
-    with charge_told(account):
+    with report_charge_on_error(account):
         found = measure(
             model,
             private,
@@ -199,7 +200,7 @@ def _found(job: EvaluateOptions, account: Account | None) -> Evaluation:
     return replace(found, model=digest, held_out=job.holdout)
 
 
-def _asked(job: EvaluateOptions) -> tuple[tuple[Any, Private], dict[str, Any], str]:
+def _load_inputs(job: EvaluateOptions) -> tuple[tuple[Any, Private], dict[str, Any], str]:
     """Model and private rows, how they are measured, and the digest of the model."""
     from dpadapt.modelfolder import load_model
     from dpadapt.modelfolder.record import read_record
@@ -221,10 +222,29 @@ def _asked(job: EvaluateOptions) -> tuple[tuple[Any, Private], dict[str, Any], s
         "confidence": job.confidence,
         **bounds,
     }
-    return (model, _private(job, model, form)), options, digest
+    private = _private(job, model, form)
+    _refuse_rows_of_people(job, model, private, record.unit)
+    return (model, private), options, digest
 
 
-def _foresee(job: EvaluateOptions, given: tuple[Any, Private], options: dict[str, Any]) -> None:
+def _refuse_rows_of_people(job: EvaluateOptions, model: Any, private: Private, unit: str) -> None:
+    """Refuse to measure rows where people are protected, and the file says whose they are."""
+    guarantee = getattr(model, "guarantee_", None)
+    if job.unit is not None or guarantee is None or guarantee.relation != "replace-unit":
+        return
+    told = (
+        "this model protects all rows of a person, and an evaluation without --unit protects "
+        "single rows: the report of the model does not take it"
+    )
+    if unit not in (private.columns or ()):
+        say_note(f"{told}. If everybody has one row here, number the rows, and give that as unit.")
+        return
+    rows = guarantee.bounds.get("rows a person")
+    most = "" if rows is None else f" --max-rows {rows:g}"
+    raise TableError(f"--unit: {told}. Give --unit {quote(unit)}{most}.")
+
+
+def _say_power(job: EvaluateOptions, given: tuple[Any, Private], options: dict[str, Any]) -> None:
     """Say which differences can be seen, before anything is spent."""
     from dpadapt.evaluation import outlook
 
@@ -340,24 +360,30 @@ def _private(job: EvaluateOptions, model: Any, form: Form) -> Private:
 def say_evaluation(found: Evaluation, cost: str = "") -> None:
     """Show what an evaluation found, and what it has cost: its guarantee, or as ``cost`` says."""
     title = f"On {found.where} ({100 * found.confidence:g} % intervals; noise included)"
-    console().print(_table([_verdict_first(row) for row in found.rows()], title))
+    _print_table([_verdict_first(row) for row in found.rows()], title)
     if classes := found.class_rows():
-        console().print(_table(classes, "How many of each class (noise included)"))
+        _print_table(classes, "How many of each class (noise included)")
     if bins := found.bin_rows():
-        console().print(_table(bins, "Reliability: is a probability what it says?"))
+        _print_table(bins, "Reliability: is a probability what it says?")
     say("cost", cost) if cost else say("guarantee", found.guarantee.sentence, style="bold green")
     for caveat in (*found.caveats, *found.guarantee.caveats):
         say_note(caveat.replace(_IN_PYTHON, _AS_OPTION))
 
 
-def _table(rows: list[tuple[str, ...]], title: str) -> Table:
-    from rich import box
-    from rich.table import Table
+def _print_table(rows: list[tuple[str, ...]], title: str) -> None:
+    """A table below its title, which may be wider than the cells and longer than a line."""
     from rich.text import Text
 
+    console().print(Text(title, style="bold"))
+    console().print(_table(rows))
+
+
+def _table(rows: list[tuple[str, ...]]) -> Table:
+    from rich import box
+    from rich.table import Table
+
     head, *body = rows
-    table = Table(box=box.SIMPLE_HEAD, title_justify="left")
-    table.title = Text(title, style="bold", no_wrap=True, overflow="ignore")  # wider than the cells
+    table = Table(box=box.SIMPLE_HEAD)
     words = max(len(line) for row in body for line in row[0].split("\n"))
     for i, name in enumerate(head):
         first = i == 0  # the only one that may be broken, between words: intervals are read whole

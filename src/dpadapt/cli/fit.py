@@ -38,9 +38,16 @@ from .options import (
     takes,
     weighted,
 )
-from .outputs import charge_told, kept_when_stopped, refuse_out, saved, say_left, shown_in_report
+from .outputs import (
+    kept_when_stopped,
+    refuse_out,
+    report_charge_on_error,
+    saved,
+    say_left,
+    shown_in_report,
+)
 from .public_table import ColumnChoice, PublicTable, Task, error_bounds, read_public_table
-from .screens import console, plain_errors, say, say_aside, say_note, told_if_it_can_be
+from .screens import console, fall_back_to_stderr, plain_errors, say, say_aside, say_note
 from .tables import TableError, both_forms, no_header, open_private, partition_keys, require_file
 
 if TYPE_CHECKING:
@@ -201,7 +208,7 @@ def _refuse_existing(job: FitOptions) -> None:
 
 def _hold(job: FitOptions) -> HoldOut | None:
     given = (job.holdout, job.holdout_epsilon, job.evaluation_out)
-    hold = HoldOut.asked(*given, model=job.out, usual=job.epsilon, delta=job.delta)
+    hold = HoldOut.from_options(*given, model=job.out, usual=job.epsilon, delta=job.delta)
     if hold is not None:
         hold.refuse(job.public, job.private, model=job.out, ledger=job.ledger, force=job.force)
     return hold
@@ -209,15 +216,15 @@ def _hold(job: FitOptions) -> HoldOut | None:
 
 def _tell(job: FitOptions, done: PaidModel) -> None:
     """Say what was fitted."""
-    from dpadapt.learning.story import labels_told
+    from dpadapt.learning.story import label_count_sentence
 
     model, account = done.model, done.account
     charged = "" if job.ledger is None else " The ledger was charged, which stands."
-    with told_if_it_can_be(f"The model is in {job.out}.{charged}"):
+    with fall_back_to_stderr(f"The model is in {job.out}.{charged}"):
         say_outcome(model)
         told = getattr(getattr(model, "estimator_", model), "explain_", ())
         if done.private.labelled and reads_labels(model) and not told:
-            say("labels", labels_told(model.guarantee_))
+            say("labels", label_count_sentence(model.guarantee_))
         say_rare_classes(getattr(getattr(model, "estimator_", model), "class_errors_", None))
         say("guarantee", model.guarantee_.sentence, style="bold green")
         if job.noise is NoiseKind.seeded:
@@ -272,13 +279,13 @@ def _fitted(
     for text in size_cautions(job.epsilon, job.delta, people_of(train)):
         say_note(text)
     if hold is not None and test is not None:
-        hold.foresee(test, public, who="private rows" if job.unit is None else "people")
+        hold.foresee(test, public, model, who="private rows" if job.unit is None else "people")
         for text in size_cautions(hold.epsilon, job.delta, people_of(test), held_out=True):
             say_note(text)
     if console(stderr=True).is_terminal:
         say_aside(" fitting public rows first, which costs no privacy; this may take a minute ...")
     groups = {} if public.groups is None else {"groups": public.groups}
-    with charge_told(account), warnings.catch_warnings():
+    with report_charge_on_error(account), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # told later, in other words
         model.fit(public.features, public.labels, private=train, **groups)
         with suppress(Exception):  # the model was paid for, and is worth more than a table

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from .evaluate import say_evaluation
-from .outputs import charge_told, refuse_out, write_paid
-from .screens import say, told_if_it_can_be
+from .outputs import refuse_out, report_charge_on_error, write_paid
+from .screens import fall_back_to_stderr, say
 from .tables import TableError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class HoldOut:
 
     Examples
     --------
-    >>> HoldOut.asked(0.2, None, None, usual=1.0, delta=1e-6, model=Path("model")).out.name
+    >>> HoldOut.from_options(0.2, None, None, usual=1.0, delta=1e-6, model=Path("model")).out.name
     'model.evaluation.json'
     """
 
@@ -39,7 +39,7 @@ class HoldOut:
     out: Path
 
     @classmethod
-    def asked(
+    def from_options(
         cls,
         share: float | None,
         epsilon: float | None,
@@ -81,8 +81,10 @@ class HoldOut:
         )
         return train, test
 
-    def foresee(self, test: Private, public: PublicTable, *, who: str = "private rows") -> None:
-        """Say which difference can be seen on those held out, whatever the two models will be."""
+    def foresee(
+        self, test: Private, public: PublicTable, model: Any, *, who: str = "private rows"
+    ) -> None:
+        """Say which difference can be seen on those held out, before a model is fitted."""
         from dpadapt.evaluation import outlook_of
 
         from .public_table import Task, error_bounds
@@ -93,6 +95,7 @@ class HoldOut:
             None if numbers else dict(sorted(Counter(public.labels).items())),
             epsilon=self.epsilon,
             delta=self.delta,
+            probabilities=hasattr(model, "predict_proba"),
             **(error_bounds(public.labels) if numbers else {}),
         )
         for number, sentence in enumerate(replace(told, who=who).sentences):
@@ -104,7 +107,7 @@ class HoldOut:
         """Measure a model, saved under a digest, on those held out."""
         from dpadapt.evaluation import evaluate
 
-        with charge_told(account):
+        with report_charge_on_error(account):
             found = evaluate(model, test, epsilon=self.epsilon, delta=self.delta, **options)
         return replace(found, model=digest, held_out=True)
 
@@ -113,7 +116,7 @@ class HoldOut:
         try:
             write_paid(self.out, found.to_json() + "\n")
         finally:
-            with told_if_it_can_be(f"The evaluation is in {self.out}."):
+            with fall_back_to_stderr(f"The evaluation is in {self.out}."):
                 self._show(found, private, fitted)
 
     def _show(self, found: Evaluation, private: Private, fitted: Guarantee) -> None:

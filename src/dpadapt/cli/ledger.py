@@ -144,9 +144,8 @@ COMMANDS = {
 def _say_checked(datasets: Sequence[Dataset]) -> None:
     for each in datasets:
         last = f", the last on {each.charges[-1].created[:16]} UTC" if each.charges else ""
-        say(
-            "checked", f"{each.name}: {len(each.charges)} charges{last}. All digests and sums hold."
-        )
+        many = f"{len(each.charges):,} charge{'' if len(each.charges) == 1 else 's'}"
+        say("checked", f"{each.name}: {many}{last}. All digests and sums hold.")
     if not datasets:
         _say_empty()
 

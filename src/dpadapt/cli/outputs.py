@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from .screens import not_before, say, say_aside
+from .screens import defer_signals, say, say_aside
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,7 @@ def write_figure(figure: Any, path: Path, dpi: int) -> None:
         figure.savefig(draft, format=path.suffix.lstrip("."), dpi=dpi)
 
 
-_TOLD = "charge_is_told"  # of an error
+_REPORTED = "charge_is_told"  # of an error
 
 
 def saved(
@@ -206,7 +206,7 @@ def say_left(account: Account | None) -> None:
 
 
 @contextmanager
-def charge_told(account: Account | None) -> Iterator[None]:
+def report_charge_on_error(account: Account | None) -> Iterator[None]:
     """If anything fails, say whether the ledger was charged: by the ledger, not by the error.
 
     Charges that another process made meanwhile do not count. It is said once, however many of these
@@ -216,9 +216,9 @@ def charge_told(account: Account | None) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if account is not None and not getattr(error, _TOLD, False):
+        if account is not None and not getattr(error, _REPORTED, False):
             say_aside(_charge(account, before))
-            setattr(error, _TOLD, True)
+            setattr(error, _REPORTED, True)
         raise
 
 
@@ -228,8 +228,8 @@ def kept_when_stopped(account: Account | None) -> Iterator[None]:
 
     Whatever fails inside, it is told whether the ledger was charged.
     """
-    paid = not_before(lambda: account is not None and account.ledger.wrote, say_aside)
-    with paid, charge_told(account):
+    paid = defer_signals(lambda: account is not None and account.ledger.wrote, say_aside)
+    with paid, report_charge_on_error(account):
         yield
 
 

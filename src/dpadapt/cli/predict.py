@@ -79,7 +79,7 @@ def predict_command(job: PredictOptions) -> None:
     write_frame(_predictions(job, fitted, rows, choose), job.out)
     say("wrote", f"{job.out}: {len(rows):,} predictions, in the order of {job.input}.")
     if job.keep is None:
-        say_note("the file has no id; to join by one later, give --keep with its name.")
+        say_note("no id stands beside the predictions; to join by one, give --keep and its name.")
 
 
 def _choice(job: PredictOptions, fitted: Any) -> Callable[[Any], Any]:
@@ -108,9 +108,9 @@ def _predictions(
             f"{job.input} lacks the column(s) {', '.join(missing)} that the model needs."
         )
     table = rows[listed_names(rows.columns, "--keep", job.keep, str(job.input))].copy()
-    columns: dict[str, Any] = {"prediction": _asked(job, choose, rows[names])}
+    columns: dict[str, Any] = {"prediction": _call_model(job, choose, rows[names])}
     if job.proba:
-        shares = _asked(job, fitted.predict_proba, rows[names])
+        shares = _call_model(job, fitted.predict_proba, rows[names])
         for place, name in enumerate(fitted.classes_):
             columns[f"probability_{name}"] = shares[:, place]
     if twice := [name for name in columns if name in table.columns]:
@@ -118,7 +118,7 @@ def _predictions(
     return table.assign(**columns)
 
 
-def _asked(job: PredictOptions, answer: Callable[[Any], Any], rows: Any) -> Any:
+def _call_model(job: PredictOptions, answer: Callable[[Any], Any], rows: Any) -> Any:
     """What a model answers; parts that do not fit together, as a forger leaves them, are told."""
     from dpadapt.modelfolder import ModelFolderError
 

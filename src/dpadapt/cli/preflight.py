@@ -52,6 +52,7 @@ class Pair:
     classes: bool
     epsilon: float | None
     delta: float
+    people: int | None = None  # where a column says whose row it is
 
     @property
     def features(self) -> list[str]:
@@ -263,7 +264,7 @@ def _people(pair: Pair, roles: Any) -> Iterator[Remark]:
     ids |= {name for name in pair.private.columns if named_like_an_id(name)}
     typed = pair.private.drop(columns=pair.label or [], errors="ignore").apply(_typed)
     ids |= {role.name for role in column_roles(typed) if role.kind == "unit"}
-    for name in sorted(map(str, ids)):
+    for name in sorted(map(str, ids)) if pair.people is None else ():
         if name in pair.private.columns:
             counts = pair.private[name].value_counts()
             if len(counts) and counts.iloc[0] > 1:
@@ -277,7 +278,7 @@ def _people(pair: Pair, roles: Any) -> Iterator[Remark]:
     if not same:
         return
     usual, twice = (each[same].duplicated() for each in (pair.public, pair.private))
-    if twice.mean() > usual.mean() + _DIFFERENT:
+    if pair.people is None and twice.mean() > usual.mean() + _DIFFERENT:
         text = (
             f"{twice.sum():,} private rows repeat another one. If people are in it several times, "
             "fit with --unit (who it is) and --max-rows; if rows are alike by chance, go on."
@@ -295,7 +296,7 @@ def _people(pair: Pair, roles: Any) -> Iterator[Remark]:
 
 
 def _sizes(pair: Pair) -> Iterator[Remark]:
-    n = len(pair.private)
+    n, who = (len(pair.private), "private rows") if pair.people is None else (pair.people, "people")
     if pair.delta >= 1 / max(n, 1):
         text = (
             f"delta {pair.delta:g} is not below 1/{n:,}: one person may be told outright. Give fit "
@@ -310,7 +311,7 @@ def _sizes(pair: Pair) -> Iterator[Remark]:
     noise = math.sqrt(2 * math.log(1.25 / pair.delta)) / (n * pair.epsilon)
     spreads = noise * 6  # a label that is cut to about three spreads on each side
     text = (
-        f"{n:,} private rows at epsilon {pair.epsilon:g}: the noise of one mean is about "
+        f"{n:,} {who} at epsilon {pair.epsilon:g}: the noise of one mean is about "
         f"{spreads:.2g} of the label's spread"
     )
     if spreads > _SMALL:

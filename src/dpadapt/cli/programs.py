@@ -92,7 +92,7 @@ def plain_model(model: Any) -> PlainModel:
         if len(weights) == 1:  # the score of the second class, beside which the first has 0
             weights = np.vstack([np.zeros_like(weights), weights])
             constants = np.append(0.0, constants)
-    features = told_features(model, weights.shape[1])
+    features = feature_origins(model, weights.shape[1])
     return PlainModel(features, weights, constants, classes, model.guarantee_.to_dict())
 
 
@@ -114,14 +114,14 @@ def _check_linear(fitted: Any, weights: Any, constants: Any) -> None:
         )
 
 
-def told_features(model: Any, count: int) -> list[dict[str, Any]]:
+def feature_origins(model: Any, count: int) -> list[dict[str, Any]]:
     """Name of each feature of a fitted model, and how it comes from a column.
 
     Examples
     --------
     >>> from dpadapt.baselines import PublicOnlyRegressor
     >>> model = PublicOnlyRegressor().fit([[0.0], [1.0], [2.0]] * 9, [1.0, 3.0, 5.0] * 9)
-    >>> told_features(model, 1)
+    >>> feature_origins(model, 1)
     [{'name': 'x0', 'column': 'x0', 'kind': 'number'}]
     """
     own = getattr(getattr(model, "public_model_", None), "reader", None)
@@ -133,7 +133,7 @@ def told_features(model: Any, count: int) -> list[dict[str, Any]]:
         if table is None:
             ((_, table),) = model.transformer_.steps
         parts = {name: (made, columns) for name, made, columns in table.transformers_}
-        told = [each for name in _PARTS for each in _told(name, *parts[name])]
+        told = [each for name in _PARTS for each in _origins(name, *parts[name])]
     except (AttributeError, KeyError, ValueError, TypeError):
         told = []
     if len(told) != count:
@@ -144,7 +144,7 @@ def told_features(model: Any, count: int) -> list[dict[str, Any]]:
     return told
 
 
-def _told(part: str, made: Any, columns: Any) -> list[dict[str, Any]]:
+def _origins(part: str, made: Any, columns: Any) -> list[dict[str, Any]]:
     """Features of one kind of columns, in the order of the coefficients."""
     if not len(columns):
         return []

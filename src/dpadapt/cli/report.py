@@ -102,7 +102,7 @@ class _Given:
         record, sealed, digest = read_record(model)
         digests = {name: each for name, each in sealed.items() if name in SEALED}
         whole = hashlib.sha256((model / "guarantee.json").read_bytes()).hexdigest()
-        told = record.told  # what the first report said
+        told = record.report_arguments  # what the first report said
         released = [(each, model) for each in told.pop("evaluations", ())]
         released += [(_json(path), path) for path in self.evaluations]
         shown: list[dict[str, Any]] = []
@@ -133,12 +133,18 @@ def _write(
 ) -> None:
     from dpadapt.modelfolder import load_model
     from dpadapt.report import filing, registry_record, write_report
+    from dpadapt.report.evidence import charged
 
     fitted = load_model(model, trusted=trust or ())
     context = given.context(model)
     record = None if registry is None else registry_record(filing(fitted, context))
     write_report(fitted, out, context=context)
     say("guarantee", fitted.guarantee_.sentence)
+    if context.ledger is not None and not charged(context.ledger, fitted.guarantee_):
+        say_note(
+            f"no charge of {context.ledger.name} has the releases of this model: was its fit "
+            "charged to another data set, or to none? The report says so."
+        )
     errors = getattr(getattr(fitted, "estimator_", fitted), "class_errors_", None)
     for sentence in () if errors is None else errors.sentences():
         say("rare class", f"{sentence} The report has what finding more costs.", style="yellow")

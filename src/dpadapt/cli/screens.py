@@ -67,11 +67,17 @@ def say_aside(text: str) -> None:
     from rich.text import Text
 
     with suppress(OSError):
-        console(stderr=True).print(Text(_printable(text), style="yellow"), soft_wrap=True)
+        _print_aside(Text(_printable(text), style="yellow"))
+
+
+def _print_aside(text: Any) -> None:
+    """On a screen broken between words; in a file or a pipe on one line, to be searched."""
+    aside = console(stderr=True)
+    aside.print(text, soft_wrap=not aside.is_terminal)
 
 
 @contextmanager
-def told_if_it_can_be(otherwise: str) -> Iterator[None]:
+def fall_back_to_stderr(otherwise: str) -> Iterator[None]:
     """Say what is done already: if nobody can read it any more, say ``otherwise`` aside."""
     try:
         yield
@@ -97,7 +103,7 @@ def plain_errors() -> Iterator[None]:
     The codes are those of :class:`Code`; signals end a command with 128 + their number.
     """
     try:
-        with heard():
+        with handle_signals():
             yield
         return
     except OSError as error:
@@ -166,7 +172,7 @@ def _fail(text: str, code: int) -> None:
 
     line = Text(f"Error: {_printable(text)}", style="bold red")
     with suppress(OSError):
-        console(stderr=True).print(line, soft_wrap=True)
+        _print_aside(line)
     raise typer.Exit(int(code))
 
 
@@ -280,15 +286,15 @@ class Stopped(KeyboardInterrupt):
         return 128 + self.number
 
 
-class _Ear:
-    """Whether signals must wait, and the first that does."""
+class _SignalHandler:
+    """Ends a command at a signal, or keeps the first one until what was paid for is kept."""
 
     def __init__(self) -> None:
         self.paid: Callable[[], bool] = lambda: False
         self.tell: Callable[[str], None] = lambda text: None
         self.number: int | None = None
 
-    def hear(self, number: int, frame: FrameType | None) -> None:
+    def handle(self, number: int, frame: FrameType | None) -> None:
         if not self.paid():
             raise Stopped(number)
         if self.number is None:
@@ -299,11 +305,11 @@ class _Ear:
             )
 
 
-_ear = _Ear()
+_handler = _SignalHandler()
 
 
 @contextmanager
-def heard() -> Iterator[None]:
+def handle_signals() -> Iterator[None]:
     """Let signals end what runs inside, by :class:`Stopped`; one that is ignored stays so."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -313,7 +319,7 @@ def heard() -> Iterator[None]:
         for name in _SIGNALS:
             number = getattr(signal, name, None)  # Windows has no SIGHUP
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, _ear.hear)
+                before[number] = signal.signal(number, _handler.handle)
         yield
     finally:
         for number, handler in before.items():
@@ -321,16 +327,16 @@ def heard() -> Iterator[None]:
 
 
 @contextmanager
-def not_before(paid: Callable[[], bool], tell: Callable[[str], None]) -> Iterator[None]:
+def defer_signals(paid: Callable[[], bool], tell: Callable[[str], None]) -> Iterator[None]:
     """Let signals wait for the end of what runs inside, from the moment in which ``paid()`` holds.
 
     What raises inside is not replaced by the signal.
     """
-    _ear.paid, _ear.tell = paid, tell
+    _handler.paid, _handler.tell = paid, tell
     try:
         yield
     finally:
-        number, _ear.number = _ear.number, None
-        _ear.paid = lambda: False
+        number, _handler.number = _handler.number, None
+        _handler.paid = lambda: False
     if number is not None:
         raise Stopped(number)

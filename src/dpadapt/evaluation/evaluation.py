@@ -83,8 +83,8 @@ class Measured:
         digits = finer = self._figures
         if self.difference is not None:
             finer = min(max(digits, _digits(self.difference)), digits + 2)
-        first, second = (_text(each, digits) for each in (self.model, self.baseline))
-        return first, second, _text(self.difference, finer)
+        first, second = (_text(each, digits, self.largest) for each in (self.model, self.baseline))
+        return first, second, _text(self.difference, finer, self.largest)
 
     @property
     def _figures(self) -> int:
@@ -300,8 +300,9 @@ def _digits(side: Interval) -> int:
     return min(6, max(0, 1 - math.floor(math.log10(max(wide, 1e-12)))))
 
 
-def _text(side: Interval | None, digits: int) -> str:
+def _text(side: Interval | None, digits: int, largest: float | None = None) -> str:
+    """A value with its interval; no value where nothing was seen: its interval is all there is."""
     if side is None:
         return ""
     value, low, high = (f"{x:z,.{digits}f}" for x in (side.value, side.low, side.high))
-    return f"{value} ({low} to {high})"
+    return f"{'–' if side.says_nothing(largest) else value} ({low} to {high})"

@@ -50,6 +50,25 @@ class Interval:
     low: float
     high: float
 
+    def says_nothing(self, largest: float | None) -> bool:
+        """Whether it holds all that a measure can be: the value is the middle, and not measured.
+
+        Parameters
+        ----------
+        largest : float or None
+            How large the measure can be; None if that is not known.
+
+        Examples
+        --------
+        >>> Interval(0.5, 0.0, 1.0).says_nothing(1.0), Interval(0.0, -1.0, 1.0).says_nothing(1.0)
+        (True, True)
+        >>> Interval(0.4, 0.0, 1.0).says_nothing(1.0), Interval(0.5, 0.0, 1.0).says_nothing(None)
+        (False, False)
+        """
+        if largest is None or (self.low, self.high) not in ((0.0, largest), (-largest, largest)):
+            return False
+        return self.value == (self.low + self.high) / 2
+
     def around(self, value: float) -> Interval:
         """The same interval, or a wider one, around another value."""
         return Interval(value, min(self.low, value), max(self.high, value))

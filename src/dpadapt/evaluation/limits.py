@@ -1,4 +1,4 @@
-"""Before anything is spent: which difference an evaluation will be able to see; public facts only.
+"""Before anything is spent: which difference an evaluation can detect, by public facts; its power.
 
 The limit of a measure is the half-width that the interval of the difference will have if the two
 models are alike, and a tenth more: noise and sample together, by the code that reads the releases.
@@ -33,12 +33,13 @@ from .queries import MeanLosses, Ranking
 
 _SPREAD = 2.0  # squares of differences on private rows, beside those on public rows
 _MARGIN = 1.1  # of a limit to a half-width: so that chance alone is seen rarely, not once in twenty
+_ROUGH = "That is rough as long as it is not known how far the two models are apart."
 _ENOUGH = 0.01  # of the range: noise on a difference at which more than few are measured
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What can be seen of one measure.
+    """Least detectable difference in one measure.
 
     Parameters
     ----------
@@ -47,7 +48,7 @@ class Limit:
     within : float
         Half-width of the interval of the model's own value, about.
     limit : float or None
-        Least difference between the models that can be seen; None if there is nothing to compare.
+        Least difference between the models that is detectable; None if there is nothing to compare.
     most : float
         How large a difference can be, by how far the models are apart on public rows.
     largest : float
@@ -76,13 +77,13 @@ class Limit:
 
     @property
     def blind(self) -> bool:
-        """Whether no difference that there can be, by public rows, would be seen."""
+        """Whether no difference that there can be, by public rows, is detectable."""
         return self.limit is not None and self.limit >= self.most
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """What an evaluation will be able to see, by public facts; nothing is spent on it.
+    """Which differences an evaluation can detect, by public facts; nothing is spent on it.
 
     Parameters
     ----------
@@ -93,16 +94,16 @@ class Outlook:
         What there are so many of.
     epsilon, delta : float
     against : str
-        What the model is compared with; empty if with nothing.
+        What the model is compared with, in words; empty if with nothing.
     public_rows : int
         Public rows that told how far the models are apart; 0 for none.
 
     Examples
     --------
     >>> print(Outlook({"error": Limit("error rate", 0.02, 0.03)}, 500, "private rows", 1.0, 1e-6,
-    ...               "public only", 0))
-    With 500 private rows at epsilon 1, a difference between the model and public only can be seen \
-from here on: error rate 0.03. Below that there is no verdict.
+    ...               "the public model", 2000))
+    With 500 private rows at epsilon 1, a difference between the model and the public model can be \
+seen from here on: error rate 0.03. Below that there is no verdict.
     """
 
     limits: Mapping[str, Limit]
@@ -115,7 +116,7 @@ from here on: error rate 0.03. Below that there is no verdict.
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What can be seen, in words."""
+        """Detectable differences, in words."""
         start = f"with {self.people:,} {self.who} at epsilon {self.epsilon:.4g}"
         each = [one for one in self.limits.values() if not one.lost]
         told = [*(self._compared(each, start) if self.against else self._alone(each, start))]
@@ -133,20 +134,23 @@ from here on: error rate 0.03. Below that there is no verdict.
         seen = [one for one in each if not one.blind]
         if seen:
             limits = ", ".join(f"{one.title} {_number(one.limit or 0.0)}" for one in seen)
+            rough = "" if self.public_rows else f" {_ROUGH}"
             yield (
                 f"{start}, a difference between the model and {self.against} can be seen from here "
-                f"on: {limits}. Below that there is no verdict."
+                f"on: {limits}. Below that there is no verdict.{rough}"
             )
         if blind := [one for one in each if one.blind]:
             facts = "; ".join(
-                f"{one.title} {_number(one.most)} at most, seen from {_number(one.limit or 0.0)}"
-                for one in blind
+                f"by {_number(one.most)}{'' if number else ' at most'} in {one.title}, "
+                f"{'seen' if number else 'which is seen'} from {_number(one.limit or 0.0)} on"
+                for number, one in enumerate(blind)
             )
-            by = f"by {self.public_rows:,} public rows, doubled: " if self.public_rows else ""
+            by = f"by {self.public_rows:,} public rows, doubled, " if self.public_rows else ""
+            where = "in what is left, no" if seen else f"{start}, no"
+            told = f"{by}they differ {facts}"
             yield (
-                f"{'no' if seen else f'{start}, no'} verdict is possible where the two models "
-                f"differ by less than can be seen ({by}{facts}). More rows or a larger epsilon "
-                "would be needed."
+                f"{where} verdict is to be expected: the two models are too much alike. "
+                f"{told[0].upper()}{told[1:]}. More rows or a larger epsilon would be needed."
             )
 
     def __str__(self) -> str:
@@ -157,7 +161,7 @@ def _number(value: float) -> str:
     return f"{value:.2g}" if value < 10 else f"{value:,.0f}"
 
 
-def foreseen(
+def detectable_differences(
     names: tuple[str, ...],
     facts: EvaluationFacts,
     people: int,
@@ -166,7 +170,7 @@ def foreseen(
     delta: float,
     confidence: float,
 ) -> dict[str, Limit]:
-    """Limits of all lines of an evaluation, by their names; from public facts.
+    """Detectable differences of all lines of an evaluation, by their names; from public facts.
 
     Parameters
     ----------
@@ -183,7 +187,7 @@ def foreseen(
     >>> model = LogisticRegression().fit([[0.0], [1.0]], ["no", "yes"])
     >>> budget = {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.95}
     >>> facts = EvaluationFacts(compared_models(model, model))
-    >>> found = foreseen(("accuracy",), facts, 1000, **budget)
+    >>> found = detectable_differences(("accuracy",), facts, 1000, **budget)
     >>> round(found["accuracy"].limit, 3)
     0.039
     """
@@ -196,7 +200,7 @@ def foreseen(
     for name in names:
         source = source_of(name, names)
         query, own = queries[source], replace(chance, noise=noise[source])
-        numbers = _alike(query, _expected(source, query, facts))
+        numbers = _equally_good(query, _expected(source, query, facts))
         for line in MEASURES[name].read(numbers, query, facts, own)[0]:
             half = [(side.high - side.low) / 2 * line.unit for side in line.raw.sides]
             alone, most = len(half) == 1, line.raw.most * line.unit
@@ -218,7 +222,7 @@ def _noise(
     return {source: query.magnitude * each for source, query in queries.items()}
 
 
-def few_or_more(
+def choose_metrics(
     metrics: Any,
     asked: ComparedModels,
     people: int,
@@ -245,9 +249,9 @@ def few_or_more(
     >>> from dpadapt.evaluation.facts import compared_models
     >>> model, budget = LogisticRegression().fit([[0.0], [1.0]], ["no", "yes"]), (1.0, 1e-6, 0.95)
     >>> budget = {"epsilon": 1.0, "delta": 1e-6, "confidence": 0.95}
-    >>> few_or_more(None, compared_models(model, model), 1000, **budget)
+    >>> choose_metrics(None, compared_models(model, model), 1000, **budget)
     ('accuracy', 'balanced_accuracy', 'recall')
-    >>> few_or_more(None, compared_models(model, model), 10_000, **budget)[3:]
+    >>> choose_metrics(None, compared_models(model, model), 10_000, **budget)[3:]
     ('log_loss', 'auc')
     """
     names = choose(metrics, asked)
@@ -263,7 +267,7 @@ def few_or_more(
     return more if own.z * noise * math.sqrt(2 * share) <= _ENOUGH else names
 
 
-def rehearsed(facts: EvaluationFacts, X: Any, y: Any) -> EvaluationFacts:
+def with_public_losses(facts: EvaluationFacts, X: Any, y: Any) -> EvaluationFacts:
     """The same facts, with what public rows say about the models.
 
     Parameters
@@ -280,7 +284,7 @@ def rehearsed(facts: EvaluationFacts, X: Any, y: Any) -> EvaluationFacts:
     >>> from dpadapt.evaluation.facts import compared_models
     >>> one, two = (LinearRegression().fit([[0.0], [1.0]], [0.0, end]) for end in (1.0, 1.1))
     >>> facts = EvaluationFacts(compared_models(one, two), (0.0, 2.0), 2.0)
-    >>> facts = rehearsed(facts, [[0.0], [1.0]], [0.0, 1.0])
+    >>> facts = with_public_losses(facts, [[0.0], [1.0]], [0.0, 1.0])
     >>> round(facts.public.means["mae"][2], 5)  # mean square of differences, over the largest
     0.00125
     """
@@ -337,7 +341,7 @@ def _expected(source: str, query: Query, facts: EvaluationFacts) -> FloatArray:
     return np.tile(np.concatenate([counts, np.zeros(query.bins)]), query.models)
 
 
-def _alike(query: Query, numbers: FloatArray) -> FloatArray:
+def _equally_good(query: Query, numbers: FloatArray) -> FloatArray:
     """The same for two models that are equally good, with differences twice as spread."""
     if query.models == 1:
         return numbers

@@ -1,4 +1,4 @@
-"""What is asked of an evaluation, checked and foreseen by public facts, before it is paid for."""
+"""An evaluation, checked by public facts before it is paid for, and what it can detect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from .facts import (
     is_public,
     public_baseline,
 )
-from .limits import Limit, Outlook, few_or_more, foreseen, rehearsed
+from .limits import Limit, Outlook, choose_metrics, detectable_differences, with_public_losses
+
+_PUBLIC, _GIVEN = "public only", "baseline"  # heads of the column of the second model
+_IN_WORDS = {_PUBLIC: "the public model", _GIVEN: "the baseline"}
 
 
 def outlook(
@@ -71,7 +74,8 @@ def outlook(
     who = "private rows" if private.n_people == private.n_rows else "people"
     known = task.facts.compared
     seen = 0 if known is None else known.rows
-    return Outlook(task.limits, private.n_people, who, epsilon, delta, task.against, seen)
+    other = _IN_WORDS.get(task.against, task.against)
+    return Outlook(task.limits, private.n_people, who, epsilon, delta, other, seen)
 
 
 def outlook_of(
@@ -84,6 +88,7 @@ def outlook_of(
     label_range: tuple[float, float] | None = None,
     largest_error: float | None = None,
     confidence: float = 0.95,
+    probabilities: bool = True,
 ) -> Outlook:
     """Which differences could be seen, before there is a model: by numbers alone.
 
@@ -97,6 +102,9 @@ def outlook_of(
         ``largest_error``.
     epsilon, delta, metrics, label_range, largest_error, confidence
         As in :func:`evaluate`.
+    probabilities : bool, default=True
+        Whether both models will have probabilities of classes (``predict_proba``): where rows are
+        enough they are measured as well, and everything else less precisely for it.
 
     Returns
     -------
@@ -115,14 +123,14 @@ def outlook_of(
     """
     names = None if classes is None else np.asarray(list(classes))
     counts = tuple(classes.values()) if isinstance(classes, Mapping) else ()
-    questions = ComparedModels(lambda X: X, 2, names, chances=False)
+    questions = ComparedModels(lambda X: X, 2, names, chances=probabilities and names is not None)
     span = label_range or (0.0, 1.0)
     most = span[1] - span[0] if largest_error is None else largest_error
     facts = EvaluationFacts(questions, None if names is not None else span, most, counts=counts)
     budget = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
-    chosen = few_or_more(metrics, questions, people, **budget)
-    limits = foreseen(chosen, facts, people, **budget)
-    return Outlook(limits, people, "private rows", epsilon, delta, "the public model", 0)
+    chosen = choose_metrics(metrics, questions, people, **budget)
+    limits = detectable_differences(chosen, facts, people, **budget)
+    return Outlook(limits, people, "private rows", epsilon, delta, _IN_WORDS[_PUBLIC], 0)
 
 
 def public_facts(
@@ -157,8 +165,10 @@ def public_facts(
     >>> public_facts(model, X, y).rows
     3
     """
-    questions, _, _ = _asked(model, baseline)
-    known = rehearsed(_facts(model, questions, label_range, largest_error), *_own(model, (X, y)))
+    questions, _, _ = _compared(model, baseline)
+    known = with_public_losses(
+        _facts(model, questions, label_range, largest_error), *_own(model, (X, y))
+    )
     assert known.public is not None
     return known.public
 
@@ -216,7 +226,7 @@ class Measuring(NamedTuple):
                 f"confidence must be a number that differs from 1; got {confidence!r}."
             )
         budget = {"epsilon": _validate.epsilon(epsilon), "delta": _validate.delta(delta)}
-        questions, against, alone = _asked(model, baseline, threshold)
+        questions, against, alone = _compared(model, baseline, threshold)
         facts = _facts(model, questions, label_range, largest_error)
         rows = answered(private, model, questions, schema)
         if rows.n_rows == 0:
@@ -224,19 +234,19 @@ class Measuring(NamedTuple):
         if isinstance(public, OnPublic):
             facts = replace(facts, public=public if threshold is None else None)
         elif public is not None:
-            facts = rehearsed(facts, *_own(model, public))
+            facts = with_public_losses(facts, *_own(model, public))
         budget["confidence"] = confidence
-        names = few_or_more(metrics, questions, rows.n_people, **budget)
-        limits = foreseen(names, facts, rows.n_people, **budget)
+        names = choose_metrics(metrics, questions, rows.n_people, **budget)
+        limits = detectable_differences(names, facts, rows.n_people, **budget)
         return cls(rows, facts, names, limits, against, alone)
 
 
-def _asked(model: Any, baseline: Any, threshold: Any = None) -> tuple[ComparedModels, str, bool]:
+def _compared(model: Any, baseline: Any, threshold: Any = None) -> tuple[ComparedModels, str, bool]:
     """Models, what the second one is, and whether the first is the public model itself."""
-    against, alone = "baseline", baseline is None and is_public(model)
+    against, alone = _GIVEN, baseline is None and is_public(model)
     if baseline is None:
         baseline = None if alone else public_baseline(model)
-        against = "" if baseline is None else "public only"
+        against = "" if baseline is None else _PUBLIC
     return compared_models(model, baseline, threshold), against, alone
 
 

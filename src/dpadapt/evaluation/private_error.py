@@ -23,7 +23,7 @@ from .preparation import Measuring
 _SAME = ("The model is the public model: there is nothing to compare.",)
 
 
-def _told_how(function: Callable[..., Evaluation]) -> Callable[..., Evaluation]:
+def _explain_usage(function: Callable[..., Evaluation]) -> Callable[..., Evaluation]:
     """Refuse a call in scikit-learn's order with what to write instead."""
 
     @wraps(function)
@@ -41,7 +41,7 @@ def _told_how(function: Callable[..., Evaluation]) -> Callable[..., Evaluation]:
     return called
 
 
-@_told_how
+@_explain_usage
 def evaluate(
     model: Any,
     private: Private,
@@ -312,7 +312,9 @@ def _missed(measures: dict[str, Measured]) -> tuple[str, ...]:
     """Say it where a class is hardly ever found, which an accuracy does not tell."""
     return tuple(
         f"Most rows of a class are missed: {name} is {each.model.high:.2f} at most. An accuracy "
-        "does not tell; class_weight='balanced' of AutoClassifier trades other errors for these."
+        "does not tell. A lower threshold for that class needs no new fit; "
+        "class_weight='balanced' of AutoClassifier does the same in the model. Both trade other "
+        "errors for these."
         for name, each in measures.items()
         if name.startswith("recall of ") and each.model.high < 0.5
     )

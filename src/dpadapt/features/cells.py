@@ -169,7 +169,7 @@ _DAYS += ("%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y", "%m/%d/%y", "%d.%m.%
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 _MONTHS = ("%b-%Y", "%b %Y", "%B %Y", "%m/%Y", "%Y-%m", "%b-%y")
 _FORMATS = (_ISO, *(day + time for day in _DAYS for time in _TIMES), *_MONTHS)
-_LOOKED_AT, _ENOUGH = 300, 0.99  # different texts, and the share of them that must be dates
+_MOST_TEXTS, _ENOUGH = 300, 0.99  # different texts, and the share of them that must be dates
 _FIRST = 20  # texts that tell which formats are worth a try
 _ZERO = dt.datetime(1970, 1, 1)
 _PARTS: dict[str, Callable[[dt.datetime], float]] = {
@@ -206,7 +206,7 @@ class DateCells(TransformerMixin, BaseEstimator):
             found = date_format(column, every=True) or _ISO
             self.formats_.append(found)
             read = [when for when in _moments(column, found) if when is not None]
-            self.parts_.append([name for name in _PARTS if _tells(name, read)])
+            self.parts_.append([name for name in _PARTS if _varies(name, read)])
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -239,7 +239,7 @@ class DateCells(TransformerMixin, BaseEstimator):
         return out
 
 
-def _tells(part: str, read: list[dt.datetime]) -> bool:
+def _varies(part: str, read: list[dt.datetime]) -> bool:
     """Whether a part of dates differs; a weekday only where the days of the month do."""
     if part == "weekday" and len({when.day for when in read}) < 2:
         return False
@@ -262,7 +262,7 @@ def date_format(column: Iterable[Any], *, every: bool = False) -> str | None:
     ('%b-%Y', None, None)
     """
     seen = dict.fromkeys(_written(cell) for cell in column if not _is_missing(cell))
-    texts = list(seen)[:_LOOKED_AT]
+    texts = list(seen)[:_MOST_TEXTS]
     if len(texts) < 2 or (not every and any(_is_number(text) for text in texts)):
         return None
 

@@ -371,7 +371,7 @@ class RuleClassifier(PrivateEstimator, ScoreClassifier):
         own = None if seed is None else seed + 1  # other noise than the curator's
         return {"epsilon": self.agent_epsilon, "noise": options["noise"], "random_state": own}
 
-    def _found(self, rule: Rule) -> dict[str, Any]:
+    def _fitted_attributes(self, rule: Rule) -> dict[str, Any]:
         """Fitted attributes, as long as nobody is asked."""
         return {
             "rule_": rule,

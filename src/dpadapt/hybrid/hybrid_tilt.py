@@ -161,8 +161,8 @@ class HybridTilt(RuleClassifier):
             grants = session.plan(**planned)
         if agents is None:
             if session is not None:
-                return self._found(curator_alone(session, grants, columns))
-            return self._found(self._public_rule(problem))
+                return self._fitted_attributes(curator_alone(session, grants, columns))
+            return self._fitted_attributes(self._public_rule(problem))
         shares = AgentShares.of(agents.n_left, agents.n_columns)
         with problem.poll() as poll:
             if session is None:
@@ -170,7 +170,7 @@ class HybridTilt(RuleClassifier):
                 outcome = agents_alone(poll, shares, columns, start)
             else:
                 outcome = hybrid_tilt(session, grants, poll, shares, columns)
-        found = self._found(outcome.best.rule) | {
+        found = self._fitted_attributes(outcome.best.rule) | {
             "agents_guarantee_": poll.guarantee,
             "certificate_": AgentsCertificate.of(
                 outcome.best.error, 1 - FAILURE, self.target_error

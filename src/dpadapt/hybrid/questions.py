@@ -203,7 +203,7 @@ class SameSide(_Cells):
 
 
 @dataclass(frozen=True, eq=False)
-class _OfRule(_Question):
+class _RuleQuestion(_Question):
     """Questions about a rule, the same for all."""
 
     rule: Rule
@@ -220,7 +220,7 @@ class _OfRule(_Question):
 
 
 @dataclass(frozen=True, eq=False)
-class Mistake(_OfRule):
+class Mistake(_RuleQuestion):
     """Whether a rule errs on the agent: h(x) != y. A label of no class counts as an error.
 
     Parameters
@@ -243,7 +243,7 @@ class Mistake(_OfRule):
 
 
 @dataclass(frozen=True, eq=False)
-class Loss(_OfRule):
+class Loss(_RuleQuestion):
     """Loss of a rule on the agent, divided by its public bound: a number in [0, 1].
 
     A larger loss counts as the bound, and so does a label of no class.
@@ -278,7 +278,7 @@ class Loss(_OfRule):
 
 
 @dataclass(frozen=True, eq=False)
-class Slope(_OfRule):
+class Slope(_RuleQuestion):
     """Gradient of the logistic loss of a linear rule in its coefficients; of norm at most 1.
 
     Parameters

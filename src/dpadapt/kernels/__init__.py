@@ -49,7 +49,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        "..papers.kernels.asked_methods": "PINP SparseVector",
+        "..papers.kernels.interactive_methods": "PINP SparseVector",
         "..papers.kernels.error_bounds": (
             "answer_error error_of_tdil excess_of_tddl points_of_tddl rows_for_tddl"
         ),

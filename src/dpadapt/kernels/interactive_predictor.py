@@ -21,8 +21,8 @@ from dpadapt.learning.strategy import Strategy
 from dpadapt.privacy import Guarantee, Private, Session
 from dpadapt.privacy.mechanisms import GaussianPath
 from dpadapt.privacy.mechanisms._digest import public_digest
-from dpadapt.privacy.mechanisms.asked_model import AskedModel, Interactive
 from dpadapt.privacy.mechanisms.asking import open_answers, restore_answers
+from dpadapt.privacy.mechanisms.interactive_model import Interactive, InteractiveModel
 
 from ._learner import KernelProblem
 from ._model import KernelModel
@@ -170,8 +170,8 @@ class InteractivePredictor(PrivateEstimator):
             Named(
                 {
                     "gaussian-process": NoisePath,
-                    "pinp": "dpadapt.papers.kernels.asked_methods.PINP",
-                    "sparse-vector": "dpadapt.papers.kernels.asked_methods.SparseVector",
+                    "pinp": "dpadapt.papers.kernels.interactive_methods.PINP",
+                    "sparse-vector": "dpadapt.papers.kernels.interactive_methods.SparseVector",
                 }
             )
         ],
@@ -266,7 +266,7 @@ class InteractivePredictor(PrivateEstimator):
         # kernel values: nothing is released as a whole
         learner = model._learner(public, session.n_rows, features="none")
         budget = (session.epsilon, session.delta)
-        asked = AskedModel(
+        asked = InteractiveModel(
             learner.gram(),
             lambda table: learner.solve(np.ascontiguousarray(table[:, :-1]), table[:, -1]),
             self._strategy("method").mechanism(

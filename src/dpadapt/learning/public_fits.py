@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from dpadapt._types import FloatArray, IntArray
@@ -14,6 +16,7 @@ from .checks import public_scaling
 _STRENGTHS = np.logspace(-3, 4, 15)  # of the ridge, tried by leave-one-out
 _INVERSE_STRENGTHS = (0.01, 0.1, 1.0, 10.0)  # C of the logistic regression, tried on a hold-out
 _CUT = 0.7  # part of the rows that a candidate C is fitted to
+_MOST_STEPS = 1000
 _FEW = 100  # rows; with fewer, C is 1
 
 
@@ -112,5 +115,7 @@ def _cut(weights: FloatArray | None, places: IntArray) -> FloatArray | None:
 def _logistic(
     rows: FloatArray, codes: IntArray, weights: FloatArray | None, strength: float
 ) -> Any:
-    model = LogisticRegression(C=strength, max_iter=1000, tol=1e-6)
-    return model.fit(rows[:, :-1], codes, sample_weight=weights)
+    model = LogisticRegression(C=strength, max_iter=_MOST_STEPS, tol=1e-6)
+    with warnings.catch_warnings():  # whoever fits or rehearses cannot act on it
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return model.fit(rows[:, :-1], codes, sample_weight=weights)

@@ -107,15 +107,16 @@ def plain_story(estimator: Any, guarantee: Any) -> Story:
     return Story(first, class_facts(estimator))
 
 
-def labels_told(guarantee: Any) -> str:
+def label_count_sentence(guarantee: Any) -> str:
     """What became of private rows without a label, from public facts and from what was released.
 
     Examples
     --------
     >>> from dpadapt.privacy import Guarantee
-    >>> labels_told(Guarantee(bounds={"private rows": 8000, "rows with a label, about": 4000}))
+    >>> rows = {"private rows": 8000, "rows with a label, about": 4000}
+    >>> label_count_sentence(Guarantee(bounds=rows))
     'About 50% of the private rows have a label, by a noisy count; the others count in nothing.'
-    >>> labels_told(Guarantee(bounds={"people": 100, "people with a label, about": 80}))
+    >>> label_count_sentence(Guarantee(bounds={"people": 100, "people with a label, about": 80}))
     'About 80% of the people have a row with a label, by a noisy count; others count in nothing.'
     """
     bounds = guarantee.bounds
@@ -214,3 +215,16 @@ def percent(share: float) -> str:
     ('12.3 %', '100 %')
     """
     return f"{100 * share:.0f} %" if share in (0, 1) else f"{100 * share:.1f} %"
+
+
+def rounded(share: float) -> str:
+    """A share in whole per cent; all and nothing are said only where they are meant.
+
+    Examples
+    --------
+    >>> rounded(0.123), rounded(0.998), rounded(0.001), rounded(0.0), rounded(1.0)
+    ('12%', 'more than 99%', 'less than 1%', '0%', '100%')
+    """
+    if 0 < share < 0.01:
+        return "less than 1%"
+    return "more than 99%" if 0.99 < share < 1 else f"{share:.0%}"

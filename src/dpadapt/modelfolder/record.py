@@ -30,7 +30,15 @@ MOST_BYTES = 2**24
 SEALED = ("model.json", "arrays.bin")
 """Files that are the model; a report is written again beside them."""
 
-_TOLD = ("title", "public_name", "private_name", "label", "unit", "public_rows", "feature_scale")
+_REPORTED = (
+    "title",
+    "public_name",
+    "private_name",
+    "label",
+    "unit",
+    "public_rows",
+    "feature_scale",
+)
 
 
 @dataclass(frozen=True)
@@ -85,16 +93,16 @@ class Record:
         """What a report says, and how files were read (``form`` and the bounds of labels)."""
         if context is None:
             return cls(**reading)
-        told = {name: getattr(context, name) for name in _TOLD}
+        told = {name: getattr(context, name) for name in _REPORTED}
         told["feature_scale"] = tuple(float(each) for each in told["feature_scale"])
         left_out = tuple(context.left_out)
         evaluation = next(iter(context.evaluations), None)  # of people held out: a fit has no other
         return cls(**told, left_out=left_out, evaluation=evaluation, **reading)
 
     @property
-    def told(self) -> dict[str, Any]:
+    def report_arguments(self) -> dict[str, Any]:
         """What is known for a report, as arguments of ``ReportContext``."""
-        known = {name: getattr(self, name) for name in (*_TOLD, "left_out")}
+        known = {name: getattr(self, name) for name in (*_REPORTED, "left_out")}
         if self.evaluation is not None:
             known["evaluations"] = (self.evaluation,)
         known["held_out"] = True if self.held_out else None
@@ -137,7 +145,7 @@ class Record:
         if "largest_error" in given:
             given["largest_error"] = _number(given["largest_error"])
         given["left_out"] = tuple((name, why) for name, why in given.get("left_out", ()))
-        texts = [given.get(name, "") for name in _TOLD[:5]]
+        texts = [given.get(name, "") for name in _REPORTED[:5]]
         texts += [each for pair in given["left_out"] for each in pair]
         form, rows = given.get("form", {}), given.get("public_rows", 0)
         texts += [each for pair in form.items() for each in pair]

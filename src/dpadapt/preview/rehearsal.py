@@ -310,7 +310,7 @@ def _ends(m: int) -> list[SubPopulation]:
     ]
 
 
-_HARDLY = 1 / 3  # of its rows: a class that is predicted less often is hardly ever predicted
+_RARELY = 1 / 3  # of its rows: a class that is predicted less often is hardly ever predicted
 
 
 @dataclass(eq=False)
@@ -353,7 +353,7 @@ class Tally:
 
     def sentences(self) -> Iterator[str]:
         """What is told of classes that are hardly ever predicted."""
-        for place in np.flatnonzero((self.counts > 0) & (self.predicted < _HARDLY * self.counts)):
+        for place in np.flatnonzero((self.counts > 0) & (self.predicted < _RARELY * self.counts)):
             ever = "never" if self.predicted[place] == 0 else "hardly ever"
             yield (
                 f"Class {str(self.classes[place])!r} is {ever} predicted in the rehearsals: "

@@ -1,4 +1,4 @@
-"""The trusted core: the only package that reads private rows.
+"""The trusted core, which reads private rows; beside it only the files that ``READERS`` names.
 
 Private rows go through three states. :class:`Private` holds them, a :class:`Session` turns them
 into :class:`Hidden` statistics that nobody can look at, and a mechanism releases those with noise

@@ -205,7 +205,7 @@ def registry_record(filed: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     filed : dict
-        From :func:`dpadapt.report.filing.filing`, with a card.
+        From :func:`dpadapt.report.content.filing`, with a card.
 
     Examples
     --------

@@ -216,3 +216,27 @@ def _known(
 def _cost(evaluation: Mapping[str, Any]) -> Any:
     """What an evaluation has released, if that is on record."""
     return (evaluation.get("guarantee") or {}).get("events")
+
+
+def charged(ledger: Any, guarantee: Guarantee) -> bool:
+    """Whether a data set of a ledger has a charge with a release of a model, or nothing to charge.
+
+    Parameters
+    ----------
+    ledger : Dataset
+    guarantee : Guarantee
+        Of the model.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from dpadapt.privacy.accounting.events import PureEvent
+    >>> one, other = PureEvent("a", 1.0), PureEvent("a", 2.0)
+    >>> ledger = SimpleNamespace(events=(one,))
+    >>> [charged(ledger, Guarantee((each,), 0.0)) for each in (one, other)]
+    [True, False]
+    """
+    known = list(ledger.events)
+    for event in known:  # grows by the branches: a fit with people held out is one of two
+        known.extend(each for branch in getattr(event, "branches", ()) for each in branch)
+    return not guarantee.events or any(event in known for event in guarantee.events)

@@ -19,16 +19,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpadapt.learning.story import RADII, Story, number, short
+from dpadapt.learning.story import RADII, Story, number, rounded, short
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.composition import pld_epsilon
 from dpadapt.privacy.files.whole_files import whole_file
 
 from . import figures, wording
 from .card import Card
-from .evidence import audited, check_evidence, together_cost
+from .content import (
+    cautions,
+    counted_classes,
+    filing,
+    filled,
+    found_words,
+    heading,
+    measured_rows,
+    story,
+)
+from .evidence import audited, charged, check_evidence, together_cost
 from .figures import Shown, show_coefficients
-from .filing import cautions, filing, filled, heading, measured_rows, story
 from .wording import BLANK, CLASSES, list_releases
 
 if TYPE_CHECKING:
@@ -163,7 +172,7 @@ def _html(model: Any, context: ReportContext) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["short"] = short
+    environment.filters.update(short=short, rounded=rounded)
     return environment.get_template("template.html").render(**_facts(model, context))
 
 
@@ -177,7 +186,15 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         model, label=context.label, scale=context.feature_scale, features=told.features
     )
     measured = [
-        (heading(number, each), each, cautions(each), measured_rows(each))
+        {
+            "heading": heading(number, each),
+            "found": each,
+            "told": found_words(each),
+            "cautions": cautions(each),
+            "lines": measured_rows(each),
+            "classes": counted_classes(each),
+            "who": wording.people((each.get("guarantee") or {}).get("relation", "")),
+        }
         for number, each in enumerate(context.evaluations, 1)
     ]
     bounds = _bounds(guarantee, told)  # those that only keep numbers finite tell a reader nothing
@@ -200,6 +217,7 @@ def _facts(model: Any, context: ReportContext) -> dict[str, Any]:
         "filed": filing(model, context),
         "classes_told": wording.CLASSES,
         "answers": filled(context.card),
+        "kept": context.ledger is not None and charged(context.ledger, guarantee),
         "measured": measured,
         "audited": "" if context.audit is None else audited(context.audit),
         "noise": wording.NOISE[guarantee.noise],
@@ -286,13 +304,13 @@ def as_markdown(filed: dict[str, Any]) -> str:
     Parameters
     ----------
     filed : dict
-        From :func:`dpadapt.report.filing.filing`.
+        From :func:`dpadapt.report.content.filing`.
 
     Examples
     --------
     >>> from dpadapt import DiscrepancyRegressor
     >>> from dpadapt.report import ReportContext
-    >>> from dpadapt.report.filing import filing
+    >>> from dpadapt.report.content import filing
     >>> model = DiscrepancyRegressor(epsilon=1, delta=1e-6).fit([[0.0], [1.0]], [0.0, 1.0])
     >>> print(as_markdown(filing(model, ReportContext())).splitlines()[0])
     # Privacy report of a model
@@ -375,9 +393,12 @@ def _evidence(filed: dict[str, Any]) -> Iterator[str]:
         yield f"{BLANK} (none was given to this report)"
     for place, evaluation in enumerate(filed["evaluations"], 1):
         yield f"\n### {_safe(heading(place, evaluation))}"
-        yield f"\n{_safe(str(evaluation.get('sentence', '')))}\n"
+        yield f"\n{_safe(found_words(evaluation))}\n"
         heads = ("measure", "model", "baseline", "difference", "the model is")
         yield from _table(heads, measured_rows(evaluation))
+        if counted := counted_classes(evaluation):
+            yield "\nHow many of each class, with noise:\n"
+            yield from _table(("class", "with this label"), counted)
         yield from (f"\n{_safe(each)}" for each in cautions(evaluation))
     yield "\n## Adversarial test\n"
     audit = filed["audit"]

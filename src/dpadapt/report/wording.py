@@ -54,6 +54,11 @@ LIFE = (
     "ledger was given to this report: somebody must keep count."
 )
 KEPT = "This epsilon is that of this model alone; the ledger has what all releases cost together."
+NOT_IN_IT = (
+    "This epsilon is that of this model alone, and no charge of the ledger that was given to this "
+    "report has the releases of this model: what that ledger has spent does not count it. Other "
+    "releases about the same people add up: somebody must keep count."
+)
 BEFORE = (
     "What was fitted or chosen before private rows were read, was fitted to or chosen by public "
     "rows. What was chosen by private rows is among the releases. What was done to the private "

@@ -14,7 +14,7 @@ In ten lines. Everything but the loop and the level is public.
     clip of its own and add it, shrunken likewise: clipped gradients find the middle of the labels
     rather than their mean, and one number needs little of the budget.
 
-In regression, where public residuals do not tell how large private ones are, a look at their size
+In regression, where public residuals do not say how large private ones are, a query of their size
 comes first (:mod:`.residual_size`), and steps 2 to 5 are taken in units of it.
 """
 
@@ -50,7 +50,7 @@ from .problem import (
     wide_labels,
 )
 from .queries import descent_gradient, level
-from .residual_size import SizeLook
+from .residual_size import ResidualSizeQuery
 
 _CERTIFICATE_ALPHA = 0.5
 
@@ -177,14 +177,14 @@ class KnownNoiseDescent:
         """Choose the course, and say what will be released."""
         facts = (session.n_rows, session.epsilon, session.delta)
         chosen, other = self.course(*facts), self.moments(*facts)
-        look = self.look(cleaning)
+        size_query = self.size_query(cleaning)
         mechanisms: dict[str, Mechanism] = {}
         if other is not None and other.expected < chosen.expected:
             hidden = session.hide(moment_query(other, self.model, cleaning))
             mechanisms["moment"] = SymmetricGaussian.of(hidden)
-            run: DescentRun | MomentRun = MomentRun(self, other, cleaning, hidden, look)
+            run: DescentRun | MomentRun = MomentRun(self, other, cleaning, hidden, size_query)
         else:
-            run = DescentRun(self, chosen, cleaning, self.prepared(cleaning, chosen), look)
+            run = DescentRun(self, chosen, cleaning, self.prepared(cleaning, chosen), size_query)
             session.foresee(run.sums, run.rows.width)
             first = run.gradient(session, np.zeros(run.shape))
             mechanisms["gradients"] = Gaussian.of(first, count=chosen.steps)
@@ -192,19 +192,19 @@ class KnownNoiseDescent:
                 odds = chosen.level_share / (1 - chosen.level_share)
                 weight = math.sqrt(chosen.steps * odds)
                 mechanisms["level"] = Gaussian.of(run.level(session, self.model), weight=weight)
-        if look is not None:
-            mechanisms |= look.mechanisms(session, mechanisms)
+        if size_query is not None:
+            mechanisms |= size_query.mechanisms(session, mechanisms)
         return replace(run, mechanisms=mechanisms)
 
-    def look(self, cleaning: Cleaning) -> SizeLook | None:
-        """The look at the size of private residuals, where public ones do not tell it."""
-        if self.problem.tells:
+    def size_query(self, cleaning: Cleaning) -> ResidualSizeQuery | None:
+        """The query of the size of private residuals, where public ones are not informative."""
+        if self.problem.residuals_informative:
             return None
 
-        def left(X: FloatArray, y: FloatArray) -> FloatArray:
+        def private_residuals(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(y - (X @ self.model)[:, 0])
 
-        return SizeLook(cleaning, left, self.problem.targets[:, 0])
+        return ResidualSizeQuery(cleaning, private_residuals, self.problem.targets[:, 0])
 
     def minimise(self, X: npt.ArrayLike, y: npt.ArrayLike) -> DescentResult:
         """The same for private rows that may be looked at: no noise, no clip, no shrinkage."""
@@ -243,7 +243,7 @@ class DescentRun:
     course: Course
     cleaning: Cleaning
     rows: Prepared
-    look: SizeLook | None = None
+    size_query: ResidualSizeQuery | None = None
     mechanisms: Mapping[str, Mechanism] = field(default_factory=dict)
     size: float = 1.0
 
@@ -256,7 +256,7 @@ class DescentRun:
     def sums(self) -> int:
         """Sums over the private rows: of each kind one is taken before the plan."""
         levels = 2 * (self.course.level_share > 0)
-        return 1 + self.course.steps + levels + 2 * (self.look is not None)
+        return 1 + self.course.steps + levels + 2 * (self.size_query is not None)
 
     def gradient(self, session: Session, W: FloatArray) -> Hidden:
         """Hide the clipped gradient at W."""
@@ -276,9 +276,9 @@ class DescentRun:
 
     def release(self, session: Session, grants: Any) -> DescentResult:
         """Descend; trades the grants of ``mechanisms``."""
-        if self.look is None:
+        if self.size_query is None:
             return self._descend(session, grants)
-        size = self.look.release(session, grants)
+        size = self.size_query.release(session, grants)
         rows = self.solver.prepared(self.cleaning, self.course, size)
         return replace(self, rows=rows, size=size)._descend(session, grants)
 
@@ -320,14 +320,14 @@ class MomentRun:
     course: MomentCourse
     cleaning: Cleaning
     hidden: Hidden
-    look: SizeLook | None = None
+    size_query: ResidualSizeQuery | None = None
     mechanisms: Mapping[str, Mechanism] = field(default_factory=dict)
 
     def release(self, session: Session, grants: Any) -> DescentResult:
         """Solve; trades the grants of ``mechanisms``."""
         hidden, course = self.hidden, self.course
-        if self.look is not None:
-            course = course.sized(self.look.release(session, grants))
+        if self.size_query is not None:
+            course = course.sized(self.size_query.release(session, grants))
             hidden = session.hide(moment_query(course, self.solver.model, self.cleaning))
         noisy = session.release(grants.moment, hidden)
         shift, share = solve_shift(noisy, grants.moment.scale, session.n_rows, course)

@@ -39,11 +39,11 @@ from dpadapt.privacy import shrink_factors
 from dpadapt.privacy.statistics import clipped
 
 from .queries import errors
-from .residual_size import ordinary, residuals_tell
+from .residual_size import are_informative, ordinary
 
 POWERS = (0.0, 0.5, 1.0)  # of the whitening
 LEAST_STEPS = 100
-_ROWS = 2000  # public rows that are looked at, at most
+_ROWS = 2000  # public rows that are used, at most
 _REHEARSAL = 200  # steps of a descent on public rows, at most
 _QUANTILES = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)  # clips of regression
 _LEVEL_QUANTILES = (0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1.0)
@@ -184,7 +184,7 @@ class PublicProblem:
 
     @cached_property
     def some(self) -> npt.NDArray[np.int64]:
-        """Places of the public rows that are looked at."""
+        """Places of the public rows that are used."""
         return np.random.default_rng(0).permutation(len(self.rows))[:_ROWS]
 
     @cached_property
@@ -195,22 +195,22 @@ class PublicProblem:
 
     @cached_property
     def targets(self) -> FloatArray:
-        """Residuals of the public model (ordinary, if they do not tell), or one-hot classes."""
+        """Residuals of the public model (ordinary, if not informative), or one-hot classes."""
         labels = self.labels[self.some]
         if self.classification:
             return (labels[:, None] == np.arange(self.model.shape[1])).astype(float)
         left = self._residuals
-        return (left if self.tells else ordinary(left, self.least_error))[:, None]
+        return (left if self.residuals_informative else ordinary(left, self.least_error))[:, None]
 
     @cached_property
     def _residuals(self) -> FloatArray:
         return np.asarray(self.labels[self.some].astype(float) - self.offsets[:, 0])
 
     @cached_property
-    def tells(self) -> bool:
+    def residuals_informative(self) -> bool:
         """Whether private residuals are about as large as public ones; always so for classes."""
         labels, columns = self.labels[self.some].astype(float), self.rows.shape[1]
-        return self.classification or residuals_tell(self._residuals, labels, columns)
+        return self.classification or are_informative(self._residuals, labels, columns)
 
     @cached_property
     def least_error(self) -> float:

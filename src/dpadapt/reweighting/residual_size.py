@@ -1,10 +1,10 @@
-r"""How large private residuals are, where public ones do not tell.
+r"""How large private residuals are, where public ones are not informative.
 
 Clips are planned from the residuals that public rows leave of the public model. These say nothing
 about private ones if public labels are (almost) a function of the columns, if they have nothing to
 do with the columns, or if a few giants make up all of their square. Then a small part of the budget
-is spent on a look: a noisy histogram of the logarithms of the private residuals. What was planned
-in units of public residuals is run in units of private ones.
+is spent on a noisy histogram of the logarithms of the private residuals. What was planned in units
+of public residuals is run in units of private ones.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from dpadapt.privacy.statistics import Histogram, histogram
 
 _SMALL, _LARGE = 0.35, 0.995  # root mean square residual, in spreads of the labels
 _HEAVY = 16.0  # the same, in median residuals
-_OCTAVES = np.arange(-14.0, 17.0)  # edges of the cells, in units of a public residual
+_LOG2_EDGES = np.arange(-14.0, 17.0)  # edges of the cells, in units of a public residual
 _QUANTILE = 0.75  # of residuals: their size
-_PRECISE, _ROUGH = 70.0, 30.0  # n mu of the look: what it should have, and must have
+_PRECISE, _ROUGH = 70.0, 30.0  # n mu of the query: what it should have, and must have
 _LEAST, _MOST = 0.01, 0.25  # share of the squared budget
 
 
-def residuals_tell(
+def are_informative(
     residuals: FloatArray, labels: FloatArray, columns: int = 0, small: float = _SMALL
 ) -> bool:
     """Whether public residuals say how large private ones are.
@@ -42,13 +42,13 @@ def residuals_tell(
     columns : int, default=0
         That were fitted: they make residuals smaller than errors are.
     small : float, default=0.35
-        Smaller ones, in spreads of the labels, do not tell.
+        Smaller ones, in spreads of the labels, are not informative.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> x, e = rng.normal(size=(2, 500))
-    >>> [residuals_tell(size * e, x + size * e, 1) for size in (0.0, 1e-9, 1.0, 100.0)]
+    >>> [are_informative(size * e, x + size * e, 1) for size in (0.0, 1e-9, 1.0, 100.0)]
     [False, False, True, False]
     """
     m = len(residuals)
@@ -61,7 +61,7 @@ def residuals_tell(
 
 
 def ordinary(residuals: FloatArray, least: float) -> FloatArray:
-    """Residuals to plan with where they do not tell: no giants; normal ones if all are tiny.
+    """Residuals to plan with where they are uninformative: no giants; normal ones if all are tiny.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def ordinary(residuals: FloatArray, least: float) -> FloatArray:
     return np.clip(residuals, -_HEAVY * usual, _HEAVY * usual)
 
 
-def look_share(precision: float) -> float:
-    """Part of the squared budget for a look; 0 where it would see nothing but noise.
+def size_share(precision: float) -> float:
+    """Share of the squared budget for the size query; 0 where it would release little but noise.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def look_share(precision: float) -> float:
 
     Examples
     --------
-    >>> [round(look_share(precision), 3) for precision in (50.0, 100.0, 200.0, 5000.0)]
+    >>> [round(size_share(precision), 3) for precision in (50.0, 100.0, 200.0, 5000.0)]
     [0.0, 0.25, 0.122, 0.01]
     """
     share = min(max((_PRECISE / max(precision, 1.0)) ** 2, _LEAST), _MOST)
@@ -94,8 +94,8 @@ def look_share(precision: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class SizeLook:
-    """A look at the size of private residuals, in units of public ones.
+class ResidualSizeQuery:
+    """Query of the size of private residuals, in units of public ones.
 
     Privacy: a :class:`~dpadapt.privacy.statistics.Histogram` with Gaussian noise that is planned
     and charged together with all else. What follows divides residuals by the released size before
@@ -114,11 +114,11 @@ class SizeLook:
     >>> from dpadapt.privacy import Cleaning, Private
     >>> rng = np.random.default_rng(0)
     >>> rows = Cleaning(9.0, label_range=(-1e6, 1e6))
-    >>> look = SizeLook(rows, lambda X, y: y, public=rng.normal(size=900))
+    >>> size_query = ResidualSizeQuery(rows, lambda X, y: y, public=rng.normal(size=900))
     >>> private = Private(np.zeros((5000, 1)), 300 * rng.normal(size=5000))
     >>> with private.open(epsilon=1.0, delta=1e-6) as session:
-    ...     grants = session.plan(**look.mechanisms(session))
-    ...     found = look.release(session, grants)
+    ...     grants = session.plan(**size_query.mechanisms(session))
+    ...     found = size_query.release(session, grants)
     >>> 150 < found < 600
     True
     """
@@ -137,15 +137,15 @@ class SizeLook:
         """The histogram."""
         unit = self.unit
 
-        def octaves(X: FloatArray, y: FloatArray) -> FloatArray:
+        def log2_sizes(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(np.log2(np.maximum(np.abs(self.function(X, y)) / unit, 1e-9)))
 
-        return histogram(self.rows, octaves, _OCTAVES, "size of residuals")
+        return histogram(self.rows, log2_sizes, _LOG2_EDGES, "size of residuals")
 
     def mechanisms(
         self, session: Session, others: Mapping[str, Any] | None = None, part: Part = "all"
     ) -> dict[str, Mechanism]:
-        """The look as a mechanism beside others; none where the budget is too small for one.
+        """The query as a mechanism beside others; none where the budget is too small for one.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class SizeLook:
             All that will be planned beside it, of the same part.
         part : {"all", "train", "holdout"}, default="all"
         """
-        share = look_share(session.n_rows * gaussian_mu(session.epsilon, session.delta))
+        share = size_share(session.n_rows * gaussian_mu(session.epsilon, session.delta))
         if not share:
             return {}
         spent = sum(each.count * each.weight**2 for each in (others or {}).values()) or 1.0
@@ -162,7 +162,7 @@ class SizeLook:
         return {"size": Gaussian.of(session.hide(self.query, part), weight=weight)}
 
     def release(self, session: Session, grants: object, part: Part = "all") -> float:
-        """The size, in units of public residuals; 1 where no look was planned."""
+        """The size, in units of public residuals; 1 where no query was planned."""
         grant: Grant | None = getattr(grants, "size", None)
         if grant is None:
             return 1.0
@@ -172,4 +172,4 @@ class SizeLook:
         """The size, from the histogram as it was released."""
         below = np.cumsum(shares[:-1]) / max(float(shares.sum()), 0.5)
         place = int(np.argmax(below >= _QUANTILE)) if (below >= _QUANTILE).any() else -1
-        return float(2.0 ** (_OCTAVES[place] - 0.5))
+        return float(2.0 ** (_LOG2_EDGES[place] - 0.5))

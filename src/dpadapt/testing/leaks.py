@@ -28,9 +28,9 @@ from .search import (
     SENTINEL,
     Secrets,
     everything_said,
+    exception_text,
     refused,
     require,
-    told,
 )
 from .subject import Subject
 from .tape import Refusing, releases, taped
@@ -106,7 +106,9 @@ def check_errors_quote_nothing_private(subject: Subject) -> None:
     for what, call in calls.items():
         with everything_said() as said, refused(Exception, what=what) as caught:
             call()
-        Secrets(rows, labels).check_text(told(caught.error) + said.all, f"the error ({what})")
+        Secrets(rows, labels).check_text(
+            exception_text(caught.error) + said.all, f"the error ({what})"
+        )
 
 
 def check_no_private_values_raise(subject: Subject) -> None:

@@ -123,7 +123,7 @@ def check_a_block_adds_up_what_its_rows_add(subject: Subject) -> None:
     times: Counter[Any] = Counter()
     wrong: list[str] = []
 
-    def look(statistic: Any, rows: Any) -> None:
+    def inspect(statistic: Any, rows: Any) -> None:
         one = getattr(statistic, "mean", None)  # of a sum
         one = one if isinstance(one, RowMean) else statistic
         times[type(one), one.label] += 1
@@ -140,17 +140,17 @@ def check_a_block_adds_up_what_its_rows_add(subject: Subject) -> None:
     y = subject.labels(X)
     if y is not None and y.dtype.kind == "f":
         y[: len(HOSTILE_LABELS)] = HOSTILE_LABELS[: len(y)]
-    with _seen(look):
+    with _inspected(inspect):
         subject.fit(subject.make(), subject.private(X, y))
     require(not wrong, "".join(wrong[:1]))
 
 
 @dataclass(frozen=True, eq=False)
-class _Looking(Statistic):
+class _Inspection(Statistic):
     """Hidden just before another statistic, of the same rows: what is told of both is the same."""
 
     statistic: Statistic
-    look: Callable[[Any], None]
+    inspect: Callable[[Any], None]
 
     @property
     def label(self) -> str:
@@ -163,12 +163,12 @@ class _Looking(Statistic):
         return self.statistic.sensitivity_on(sample)
 
     def reduce(self, sample: Sample) -> FloatArray:
-        self.look(sample.rows)
+        self.inspect(sample.rows)
         return np.zeros(())
 
 
 @contextmanager
-def _seen(look: Callable[[Any, Any], None]) -> Iterator[None]:
+def _inspected(inspect: Callable[[Any, Any], None]) -> Iterator[None]:
     """Look at every statistic that a fit hides, and at the made-up rows that it is of."""
     sums = named("dpadapt.papers.mixing.filtered.FilteredSums")
     hide, release = Session.hide, sums.release
@@ -177,14 +177,14 @@ def _seen(look: Callable[[Any, Any], None]) -> Iterator[None]:
     def hiding(session: Session, statistic: Any, part: Any = "all", **options: Any) -> Any:
         def at(rows: Any) -> None:
             last[0] = rows
-            look(statistic, rows)
+            inspect(statistic, rows)
 
-        hide(session, _Looking(statistic, at), part)
+        hide(session, _Inspection(statistic, at), part)
         return hide(session, statistic, part, **options)
 
     def releasing(handle: Any, mean: Any) -> FloatArray:
         with quiet():
-            look(mean, last[0])
+            inspect(mean, last[0])
         return np.asarray(release(handle, mean))
 
     with (

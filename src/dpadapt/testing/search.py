@@ -284,7 +284,7 @@ def everything_said() -> Iterator[Said]:
         said.warned = "\n".join(f"{w.category.__name__}: {w.message!r}" for w in caught)
 
 
-def told(error: BaseException | None) -> str:
+def exception_text(error: BaseException | None) -> str:
     """All text of an exception and of those behind it."""
     text = ""
     while error is not None:

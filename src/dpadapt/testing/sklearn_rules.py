@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator as scikit_learn_check
 
 from dpadapt import Private
 
-from .search import Secrets, refused, require, told
+from .search import Secrets, exception_text, refused, require
 from .subject import Subject
 
 
@@ -134,7 +134,7 @@ def check_other_processes_are_refused_with_a_reason(subject: Subject) -> None:
     search = GridSearchCV(subject.make(), grid, cv=2, n_jobs=2, error_score="raise")
     with refused(Exception, "pickle", "a search in two processes") as caught:
         search.fit(*subject.public(), private=private)
-    text = told(caught.error)
+    text = exception_text(caught.error)
     for words in ("n_jobs=1", "cannot be pickled"):
         require(words in text, f"the error does not say {words!r}")
     Secrets(subject.marked()[0]).check_text(text, "the error")

@@ -105,7 +105,7 @@ def taped(replay: Sequence[Draw] | None = None) -> Iterator[list[Draw]]:
         put(Session, "release", _of_session(Session.release, grown, purses))
         response = tapped("randomised_response", responses.randomised_response)
         put(responses, "randomised_response", response)
-        with _told(wrong):
+        with _raise_first(wrong):
             yield tape
 
 
@@ -155,7 +155,7 @@ def _need(wrong: list[AssertionError], truth: bool, words: str) -> None:
 
 
 @contextmanager
-def _told(wrong: list[AssertionError]) -> Iterator[None]:
+def _raise_first(wrong: list[AssertionError]) -> Iterator[None]:
     try:
         yield
     except Exception:

@@ -25,7 +25,12 @@ from dpadapt.learning.public_fits import fit_logistic, fit_ridge
 from dpadapt.learning.softmax import softmax
 from dpadapt.privacy import Cleaning, Guarantee, Private, Session, shrink_factors
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.residual_size import SizeLook, look_share, ordinary, residuals_tell
+from dpadapt.reweighting.residual_size import (
+    ResidualSizeQuery,
+    are_informative,
+    ordinary,
+    size_share,
+)
 
 _FAR = 1e6  # rows are first cut here, in radii: only so that nothing overflows
 _LEAST_RESIDUAL = 1e-3  # to plan with, in standard deviations of public labels
@@ -122,30 +127,32 @@ class BaselineTask(Problem):
             far, center, scale, 1.0, label_range=(middle - half, middle + half), unit_labels=True
         )
 
-    def look(self, start: FloatArray, n_rows: int, mu: float) -> SizeLook | None:
-        """A look at the size of private residuals of a start, where public ones do not tell it.
+    def size_query(self, start: FloatArray, n_rows: int, mu: float) -> ResidualSizeQuery | None:
+        """The query of the size of a start's private residuals, if public ones are uninformative.
 
         None where so many rows and so much budget do not pay for one.
         """
-        if self.classes or self.tells(start) or not look_share(n_rows * mu):
+        if self.classes or self.residuals_informative(start) or not size_share(n_rows * mu):
             return None
         cleaning = self.cleaning(wide_labels=True)
         bound = _WIDE * self.label_bound
 
-        def left(X: FloatArray, y: FloatArray) -> FloatArray:
+        def private_residuals(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(bound * y - (X @ start)[:, 0])
 
-        return SizeLook(cleaning, left, self.left(start))
+        return ResidualSizeQuery(cleaning, private_residuals, self.planning_residuals(start))
 
-    def tells(self, start: FloatArray) -> bool:
+    def residuals_informative(self, start: FloatArray) -> bool:
         """Whether private residuals of a start are about as large as public ones."""
         residual = self.targets - (self.rows @ start)[:, 0]
-        return residuals_tell(residual, self.targets, self.rows.shape[1] - 1 if start.any() else 0)
+        return are_informative(residual, self.targets, self.rows.shape[1] - 1 if start.any() else 0)
 
-    def left(self, start: FloatArray) -> FloatArray:
-        """Public residuals of a start; ordinary ones, if they do not tell."""
+    def planning_residuals(self, start: FloatArray) -> FloatArray:
+        """Public residuals of a start, to plan with: ordinary ones, if not informative."""
         residual = np.asarray(self.targets - (self.rows @ start)[:, 0])
-        return residual if self.tells(start) else ordinary(residual, _LEAST_RESIDUAL)
+        return (
+            residual if self.residuals_informative(start) else ordinary(residual, _LEAST_RESIDUAL)
+        )
 
     def prepared(self, size: float = 1.0) -> Prepared:
         """Rows shrunk to R, their labels by the same factor; class codes stay as they are.

@@ -159,12 +159,12 @@ def _adassp(
     """Coefficients in public units."""
     targets = _targets(task.targets, task.classes)
     base = fit_ridge(task.rows, targets) if residual else task.zero()
-    bound, look = bound_of(targets - task.rows @ base), None
+    bound, size_query = bound_of(targets - task.rows @ base), None
     if residual:
         mu = gaussian_mu(options["epsilon"], options["delta"])
-        look = task.look(base, private.n_rows, mu)
-    if look is not None:
-        bound = bound_of(task.left(base)[:, None])
+        size_query = task.size_query(base, private.n_rows, mu)
+    if size_query is not None:
+        bound = bound_of(task.planning_residuals(base)[:, None])
     rows = _residual_rows(task, base, bound, wide_labels=residual)
     d, size = task.rows.shape[1], 1.0
     with private.open(**options) as session:
@@ -178,11 +178,11 @@ def _adassp(
             "moment": SymmetricGaussian.of(moment),
             "cross": Gaussian.of(cross),
         }
-        if look is not None:
-            planned |= look.mechanisms(session, planned)
+        if size_query is not None:
+            planned |= size_query.mechanisms(session, planned)
         grants = session.plan(**planned)
-        if look is not None:
-            size = look.release(session, grants)
+        if size_query is not None:
+            size = size_query.release(session, grants)
             rows = _residual_rows(task, base, bound, wide_labels=residual, size=size)
             cross = session.hide(CrossMoment(rows, task.radius, bound, d, task.outputs), keep=True)
         lowest = session.release(grants.least, least)

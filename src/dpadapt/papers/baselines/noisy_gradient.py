@@ -310,23 +310,23 @@ def _noisy_descent(
     mu = gaussian_mu(options["epsilon"], options["delta"])
     given = (model.steps, model.step_size, model.clip)
     first = task.public_fit() if model.start == "public" else task.zero()
-    look = task.look(first, private.n_rows, mu) if model.start == "public" else None
-    if look is None:
+    size_query = task.size_query(first, private.n_rows, mu) if model.start == "public" else None
+    if size_query is None:
         steps, step_size, clip = tuned(task, model.start, private.n_rows, mu, given)
         clip *= median_norm(task.rows, task.targets, first, task.classes)
     else:
         steps, step_size, clip = filled_from_row(given, DEFAULT)
-        clip *= median_norm(task.rows, task.left(first), task.zero(), task.classes)
+        clip *= median_norm(task.rows, task.planning_residuals(first), task.zero(), task.classes)
     rows, size = task.prepared(), 1.0
     with private.open(**options) as session:
         model._count(session)
         hidden = session.hide(ClippedGradient(rows, first, clip, task.classes), keep=True)
         planned: dict[str, Mechanism] = {"gradient": Gaussian.of(hidden, count=steps)}
-        if look is not None:
-            planned |= look.mechanisms(session, planned)
+        if size_query is not None:
+            planned |= size_query.mechanisms(session, planned)
         grants = session.plan(**planned)
-        if look is not None:
-            size = look.release(session, grants)
+        if size_query is not None:
+            size = size_query.release(session, grants)
             rows = task.prepared(size)
 
         def gradient(w: FloatArray) -> FloatArray:

@@ -91,7 +91,7 @@ from .queries import discrepancy_move, hidden_discrepancy
 _Sample = tuple[npt.ArrayLike, npt.ArrayLike]
 
 _ROUNDS = 200
-_LOOKS = 30  # rounds that public rows get to refute a statement
+_PUBLIC_ROUNDS = 30  # rounds that public rows get to refute a statement
 _NEAR = 1.05  # the least that they allow is told up to this factor, if that is not too slow
 _MORE = 20  # rows of a sample that join the program in a round: those with the largest errors
 _SLACK = 1e-6  # of the largest label: what a linear program may miss
@@ -171,7 +171,7 @@ def least_difference(
     nobody = np.zeros((1, rows.shape[1])), np.zeros(1)
     stated = stated + _SLACK * float(np.abs(labels).max())
     least = 0.0
-    for found in _narrowed(((rows, labels), nobody), norm_bound, _LOOKS):
+    for found in _narrowed(((rows, labels), nobody), norm_bound, _PUBLIC_ROUNDS):
         least = found.lower_bound
         if found.value <= stated or (least > stated and found.value < _NEAR * least):
             break

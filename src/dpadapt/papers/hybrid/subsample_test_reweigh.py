@@ -325,7 +325,7 @@ class SubsampleTestReweigh(RuleClassifier):
 
     def _solve(self, problem: HybridProblem, session: Session | None) -> dict[str, Any]:
         if session is None:
-            return self._found(self._public_rule(problem))
+            return self._fitted_attributes(self._public_rule(problem))
         learner: Learner = self._strategy("learner")
         task = LearningTask(session.n_rows, session.n_columns, self._blank(problem))
         agents = problem.agents
@@ -340,7 +340,7 @@ class SubsampleTestReweigh(RuleClassifier):
             (only,) = subsample_test_reweigh(
                 session, learner, task, paid, lambda rule: _UNTESTED, lambda error: True
             )
-            return self._found(only.rule)
+            return self._fitted_attributes(only.rule)
         with problem.poll() as poll:
             test: AgentTest = self._strategy("test")
             ask = FreshAgents(poll, batch, _FAILURE / tests, test.question)
@@ -387,7 +387,7 @@ class SubsampleTestReweigh(RuleClassifier):
         bound = self._strategy("test").loss_bound
         about = "mistakes" if bound is None else f"logistic loss, over {bound:.4g}"
         found = AgentsCertificate.of(best.error, 1 - _FAILURE, self.target_error)
-        return self._found(best.rule) | {
+        return self._fitted_attributes(best.rule) | {
             "certificate_": replace(found, about=about),
             "candidates_": tuple(rounds),
         }

@@ -69,9 +69,9 @@ from dpadapt.privacy.accounting.calibration import calibrate, gaussian_mu
 from dpadapt.privacy.accounting.events import Addition, Event, NoisyEvent, PureEvent
 from dpadapt.privacy.core.noise import NoiseSource, SecureNoise
 from dpadapt.privacy.mechanisms.answers import Answers
-from dpadapt.privacy.mechanisms.asked_model import AskedModel, Interactive
+from dpadapt.privacy.mechanisms.interactive_model import Interactive, InteractiveModel
 from dpadapt.privacy.mechanisms.secret_state import Remembered
-from dpadapt.privacy.rows.quiet import withheld
+from dpadapt.privacy.rows.quiet import withhold_errors
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,12 @@ class _Constants(Interactive):
         return self.threshold / (4 * self.bound**2)
 
     def _answers(
-        self, session: Any, model: AskedModel, coefficients: FloatArray, scale: float, state: Any
+        self,
+        session: Any,
+        model: InteractiveModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: Any,
     ) -> Answers:
         return _MachineAnswers(session, model, coefficients, scale, state)
 
@@ -392,7 +397,7 @@ class _Machine(ABC):
 
     def _private(self, question: Any, most: float) -> float:
         """<w*, phi(z)>, within what its bounds allow; an error tells nothing of it."""
-        value = withheld(lambda: float(self._score(question)))
+        value = withhold_errors(lambda: float(self._score(question)))
         return min(max(value, -most), most) if math.isfinite(value) else 0.0
 
     @abstractmethod

@@ -29,7 +29,7 @@ from dpadapt.privacy.core.sample import Known, Reduction, Sample
 from dpadapt.privacy.core.statistic import RowMean, RowSum, Statistic
 from dpadapt.privacy.mechanisms.gaussian import Gaussian, gaussian
 from dpadapt.privacy.rows.errors import PrivacyError
-from dpadapt.privacy.rows.quiet import withheld
+from dpadapt.privacy.rows.quiet import withhold_errors
 
 
 class FilteredMean(RowMean):
@@ -164,11 +164,13 @@ class FilteredSums:
         with self._lock:
             step = self._filter.step(mean)
             return self._noisy(
-                withheld(lambda: finite(sample.total(mean.cleaning, step, shape)), PrivacyError)
+                withhold_errors(
+                    lambda: finite(sample.total(mean.cleaning, step, shape)), PrivacyError
+                )
             )
 
     def _noisy(self, value: FloatArray) -> FloatArray:
-        return withheld(lambda: gaussian(self._source, value, self._scale))
+        return withhold_errors(lambda: gaussian(self._source, value, self._scale))
 
 
 class IndividualFilter:

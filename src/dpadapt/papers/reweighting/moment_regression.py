@@ -31,7 +31,7 @@ from dpadapt.privacy import Cleaning, Grant, Hidden, Mechanism, Session
 from dpadapt.privacy.core.hidden import Part
 from dpadapt.privacy.mechanisms import SymmetricGaussian
 from dpadapt.privacy.statistics import MeanOuter, Prepared
-from dpadapt.reweighting.residual_size import SizeLook
+from dpadapt.reweighting.residual_size import ResidualSizeQuery
 
 from .labelled_discrepancy import ball_maximum, labelled_discrepancy, labelled_moment
 from .objective import profile
@@ -94,8 +94,8 @@ class MomentRegression:
     ridge : float, default=1e-3
         Of the public model, in units of the row bound.
     size : float, default=1
-        How many times as large private residuals are as public ones. Where public ones do not tell,
-        a look (:mod:`~dpadapt.reweighting.residual_size`) finds it.
+        How many times as large private residuals are as public ones. Where public ones do not say,
+        a query of it (:mod:`~dpadapt.reweighting.residual_size`) finds it.
 
     Examples
     --------
@@ -152,7 +152,9 @@ class MomentRegression:
         """Y, where the labels of the statistic are clamped."""
         if not self.residuals:
             return 1.0
-        typical = float(np.quantile(np.abs(self.public_model.left), self.label_quantile))
+        typical = float(
+            np.quantile(np.abs(self.public_model.planning_residuals), self.label_quantile)
+        )
         return 2 * self.size * max(typical, self.public_model.residual)
 
     def prepared(self, cleaning: Cleaning) -> Prepared:
@@ -175,31 +177,31 @@ class MomentRegression:
         query = MeanOuter(self.prepared(cleaning), self.X.shape[1] + 1, bound)
         return session.hide(query, part)
 
-    def look(self, cleaning: Cleaning) -> SizeLook | None:
-        """The look at the size of private residuals, where public ones do not tell it."""
+    def size_query(self, cleaning: Cleaning) -> ResidualSizeQuery | None:
+        """The query of the size of private residuals, where public ones are not informative."""
         if not self.residuals:
             return None
-        return self.public_model.look(self.public_model.prepared(cleaning))
+        return self.public_model.size_query(self.public_model.prepared(cleaning))
 
     def mechanisms(
         self, session: Session, cleaning: Cleaning, part: Part = "all"
     ) -> dict[str, Mechanism]:
-        """Course the moment, and the look before it if there is one."""
+        """Course the moment, and the size query before it if there is one."""
         hidden = self.hide(session, cleaning, part)
         planned: dict[str, Mechanism] = {"moment": SymmetricGaussian.of(hidden)}
-        look = self.look(cleaning)
-        if look is not None:
-            planned |= look.mechanisms(session, planned, part)
+        size_query = self.size_query(cleaning)
+        if size_query is not None:
+            planned |= size_query.mechanisms(session, planned, part)
         return planned
 
     def sized(
         self, session: Session, grants: Any, cleaning: Cleaning, part: Part = "all"
     ) -> MomentRegression:
-        """The solver for private residuals as large as the look finds them."""
-        look = self.look(cleaning)
-        if look is None:
+        """The solver for private residuals as large as the size query finds them."""
+        size_query = self.size_query(cleaning)
+        if size_query is None:
             return self
-        return replace(self, size=look.release(session, grants, part))
+        return replace(self, size=size_query.release(session, grants, part))
 
     def release(
         self, session: Session, grant: Grant, cleaning: Cleaning, part: Part = "all"
@@ -212,7 +214,7 @@ class MomentRegression:
         return ReleasedMoment(noisy * np.outer(unit, unit), noise, noise * float(unit[-1]))
 
     def fit(self, session: Session, cleaning: Cleaning) -> ReleasedMoment:
-        """Spend a whole session on the moment, and on the look before it if there is one."""
+        """Spend a whole session on the moment, and on the size query before it if there is one."""
         grants = session.plan(**self.mechanisms(session, cleaning))
         solver = self.sized(session, grants, cleaning)
         return solver.release(session, grants.moment, cleaning)

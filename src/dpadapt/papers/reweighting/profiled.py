@@ -29,7 +29,7 @@ from dpadapt.learning.descent import affordable_step, descend, predicted_noise
 from dpadapt.privacy import Cleaning, Grant, Hidden, Mechanism, RowMap, Session
 from dpadapt.privacy.mechanisms import Gaussian
 from dpadapt.privacy.statistics import Prepared
-from dpadapt.reweighting.residual_size import SizeLook, ordinary, residuals_tell
+from dpadapt.reweighting.residual_size import ResidualSizeQuery, are_informative, ordinary
 
 from .convex_adaptation import project
 from .objective import profile
@@ -81,8 +81,8 @@ class ProfiledRegression:
     ridge, isotropy, noise_share : float
         See above; ridge in units of the row bound.
     size : float, default=1
-        How many times as large private residuals are as public ones. Where public ones do not tell,
-        a look (:mod:`~dpadapt.reweighting.residual_size`) finds it.
+        How many times as large private residuals are as public ones. Where public ones do not say,
+        a query of it (:mod:`~dpadapt.reweighting.residual_size`) finds it.
 
     Notes
     -----
@@ -178,20 +178,20 @@ class ProfiledRegression:
     @cached_property
     def residual(self) -> float:
         """Root mean square residual of the public model (a thousandth at least)."""
-        return max(float(np.sqrt(np.mean(self.left**2))), _LEAST_RESIDUAL)
+        return max(float(np.sqrt(np.mean(self.planning_residuals**2))), _LEAST_RESIDUAL)
 
     @cached_property
-    def left(self) -> FloatArray:
-        """Residuals of the public model; ordinary ones, if they do not tell."""
+    def planning_residuals(self) -> FloatArray:
+        """Residuals of the public model; ordinary ones, if not informative."""
         X, y = self.public
         residuals = np.asarray(X @ self.start - y)
-        return residuals if self.tells else ordinary(residuals, _LEAST_RESIDUAL)
+        return residuals if self.residuals_informative else ordinary(residuals, _LEAST_RESIDUAL)
 
     @cached_property
-    def tells(self) -> bool:
+    def residuals_informative(self) -> bool:
         """Whether private residuals are about as large as public ones."""
         X, y = self.public
-        return residuals_tell(X @ self.start - y, y, X.shape[1])
+        return are_informative(X @ self.start - y, y, X.shape[1])
 
     @cached_property
     def public_kappa(self) -> float:
@@ -266,9 +266,9 @@ class ProfiledRegression:
         if self.alpha < 1:
             first = self._gradient(session, rows, self.start)
             planned["gradients"] = Gaussian.of(first, count=self.steps)
-        look = self.look(rows)
-        if look is not None and planned:
-            planned |= look.mechanisms(session, planned)
+        size_query = self.size_query(rows)
+        if size_query is not None and planned:
+            planned |= size_query.mechanisms(session, planned)
         if self.offset == "private":
             target = self._discrepancy(rows)
             weight = math.sqrt(self.steps * _OFFSET_SHARE / (1 - _OFFSET_SHARE))
@@ -280,9 +280,11 @@ class ProfiledRegression:
         return self.sized(session, grants, rows).descend(session, grants, rows)
 
     def sized(self, session: Session, grants: Any, rows: Prepared) -> ProfiledRegression:
-        """The solver for private residuals as large as the look finds them, if there is one."""
-        look = None if self.alpha == 1 else self.look(rows)
-        return self if look is None else replace(self, size=look.release(session, grants))
+        """The solver for private residuals as large as the size query, if any, finds them."""
+        size_query = None if self.alpha == 1 else self.size_query(rows)
+        return (
+            self if size_query is None else replace(self, size=size_query.release(session, grants))
+        )
 
     def descend(self, session: Session, grants: Any, rows: Prepared) -> FloatArray:
         """Coefficients for the private rows, whose size is known."""
@@ -298,15 +300,15 @@ class ProfiledRegression:
 
         return self._descend(gradient, self.step_size(grants.gradients.scale), offset)
 
-    def look(self, rows: Prepared) -> SizeLook | None:
-        """The look at the size of private residuals, where public ones do not tell it."""
-        if self.tells:
+    def size_query(self, rows: Prepared) -> ResidualSizeQuery | None:
+        """The query of the size of private residuals, where public ones are not informative."""
+        if self.residuals_informative:
             return None
 
-        def left(X: FloatArray, y: FloatArray) -> FloatArray:
+        def private_residuals(X: FloatArray, y: FloatArray) -> FloatArray:
             return np.asarray(X @ self.start - y)
 
-        return SizeLook(rows, left, self.left)
+        return ResidualSizeQuery(rows, private_residuals, self.planning_residuals)
 
     def fit(self, session: Session, cleaning: Cleaning) -> FloatArray:
         """Spend a whole session; coefficients of shape (d,), in the units of X.

@@ -110,6 +110,9 @@ class Cleaning:
             raise ValueError(f"radius must lie between 1e-300 and 1e300; got {self.radius!r}.")
         if self.label_range is not None and not self.label_range[0] <= self.label_range[1]:
             raise ValueError(f"label_range must be (low, high); got {self.label_range!r}.")
+        for name in ("center", "scale"):  # an array of another kind could act on all rows
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, np.asarray(given, dtype=np.float64))
 
     def __call__(self, X: Table, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Clean one block; returns new arrays, in column-major order."""

@@ -78,7 +78,7 @@ def claimed(sensitivity: float) -> float:
     >>> claimed(0.5)
     0.5
     """
-    narrow = isinstance(sensitivity, np.generic) and not isinstance(sensitivity, float)
+    narrow = hasattr(sensitivity, "dtype") and not isinstance(sensitivity, float)
     if narrow or not sensitivity >= 0:  # what wraps around, or rounds, before it gets here
         raise PrivacyError(f"a sensitivity must be a number, 0 or more; got {sensitivity!r}.")
     return float(sensitivity)

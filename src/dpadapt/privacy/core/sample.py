@@ -316,6 +316,8 @@ class Sample(Opaque):
         for each in self.blocks(cleaning):
             with muted():  # it may run code that is not ours; progress is told outside
                 block = reduce(*each)
+            if np.shape(block) != total.shape:  # it would be added several times
+                raise PrivacyError(f"what rows add must have the shape {total.shape}.")
             grown = total + block
             part_of_block = grown - total  # Knuth's two-sum: exact, and without a branch
             lost += (total - (grown - part_of_block)) + (block - part_of_block)

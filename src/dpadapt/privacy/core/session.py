@@ -21,7 +21,7 @@ from ... import _validate
 from ..accounting.events import Event, ParallelEvent, Relation
 from ..rows.errors import PrivacyError
 from ..rows.foreign import noted
-from ..rows.quiet import muted, withheld
+from ..rows.quiet import muted, withhold_errors
 from ..rows.sources import RowSource
 from .doors import check_door
 from .guarantee import Guarantee
@@ -192,7 +192,7 @@ class Session:
         view = self._part(part).lent(keep=keep)
         try:
             with noted(self._foreign):
-                value = withheld(lambda: finite(statistic.reduce(view)), PrivacyError)
+                value = withhold_errors(lambda: finite(statistic.reduce(view)), PrivacyError)
         finally:
             view.end()
         name, radius = f"radius ({statistic.label})", statistic.entry_radius()
@@ -216,16 +216,17 @@ class Session:
         ----------
         hidden : Hidden
         function : callable
-            It cannot change what it is given. If it fails, nothing of the value is told.
+            It is given a copy that is read-only. If it fails, nothing of the value is told.
         sensitivity : float, default=inf
             How far one row can move it, in the norm of the mechanism. Else it cannot be released.
         norm : {"l2", "l1", "range"}, optional
             Of the claim; a mechanism of another norm then refuses it.
         """
         self._own(hidden)
-        claim = claimed(sensitivity)
+        claim, given = claimed(sensitivity), hidden._value.copy()
+        given.flags.writeable = False
         with muted(), noted(self._foreign):
-            value = withheld(lambda: finite(function(hidden._value.view())))
+            value = withhold_errors(lambda: finite(function(given)))
         made = Hidden(value, label or hidden.label, claim, hidden.part, self, norm=norm)
         return self._made(made)
 
@@ -374,7 +375,7 @@ class Session:
     def _let_out(self, grant: Grant, hidden: Hidden, public: dict[str, Any]) -> Any:
         release = grant.mechanism.release
         with noted(self._foreign):
-            return withheld(
+            return withhold_errors(
                 lambda: release(hidden, grant.scale, self._source, **public), PrivacyError
             )
 

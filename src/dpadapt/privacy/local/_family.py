@@ -47,7 +47,7 @@ def end_family(leader: int, mark: str) -> None:
 
 def _family(leader: int, mark: str, known: set[_Process]) -> Iterator[_Process]:
     """Living processes that carry the mark or descend from one that does."""
-    first = _look(leader, zombies=True)
+    first = _read_process(leader, zombies=True)
     if first is None:
         return
     seen = {each.number: each for each in _all() if each.began >= first.began}
@@ -62,11 +62,11 @@ def _family(leader: int, mark: str, known: set[_Process]) -> Iterator[_Process]:
 def _all() -> Iterator[_Process]:
     with suppress(OSError):
         for name in os.listdir(_PROC):
-            if name.isdigit() and (process := _look(int(name))) is not None:
+            if name.isdigit() and (process := _read_process(int(name))) is not None:
                 yield process
 
 
-def _look(number: int, *, zombies: bool = False) -> _Process | None:
+def _read_process(number: int, *, zombies: bool = False) -> _Process | None:
     try:
         text = (_PROC / str(number) / "stat").read_bytes()
     except OSError:
@@ -89,7 +89,7 @@ def _end(process: _Process) -> None:
     with suppress(OSError):
         handle = os.pidfd_open(process.number)
         try:
-            again = _look(process.number)
+            again = _read_process(process.number)
             if again is not None and again.began == process.began:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
         finally:

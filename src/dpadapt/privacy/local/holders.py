@@ -16,7 +16,7 @@ from dpadapt._types import FloatArray, IntArray
 from ... import _validate
 from ..core.noise import NoiseSource
 from ..rows.cells import cells_of, codes
-from ..rows.quiet import muted, quiet, withheld
+from ..rows.quiet import muted, quiet, withhold_errors
 from ..rows.sources import MemoryRows, ParquetRows
 from ..rows.tables import numbers
 from .randomisers import BinaryResponse, GaussianResponse
@@ -124,7 +124,7 @@ def _true(
             raise ValueError("a question must give one answer for each row.")
         return true
 
-    return withheld(answers)
+    return withhold_errors(answers)
 
 
 class MemoryHolders(_RowHolders):

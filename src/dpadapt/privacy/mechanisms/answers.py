@@ -10,7 +10,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from threading import RLock
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from dpadapt._types import FloatArray
 from ..core.session import Session
 from ..rows.errors import LET_THROUGH, PrivacyError, unreadable
 from ..rows.quiet import muted
-from .asked_model import AskedModel
+from .interactive_model import InteractiveModel
 from .secret_state import Remembered, SecretState
 
 _TOGETHER = 256  # new questions that are drawn, and written, at a time
@@ -30,12 +30,20 @@ class Answers(ABC):
 
     Made by :mod:`.asking`. Any number of threads of its process
     may ask at once; each question is drawn once.
+
+    Attributes
+    ----------
+    remembers : bool
+        What was asked is told, by how many different questions there were: so no map of private
+        rows may ask.
     """
+
+    remembers: ClassVar[bool] = True
 
     def __init__(
         self,
         session: Session,
-        model: AskedModel,
+        model: InteractiveModel,
         coefficients: FloatArray,
         scale: float,
         state: SecretState | None,

@@ -23,12 +23,12 @@ from ..core.session import Session
 from ..rows.errors import PrivacyError
 from ..rows.foreign import note, noted
 from .answers import Answers
-from .asked_model import AskedModel, check_interactive
+from .interactive_model import InteractiveModel, check_interactive
 from .secret_state import SecretState, damaged
 
 
 def open_answers(
-    session: Session, model: AskedModel, state: str | os.PathLike[str] | None = None
+    session: Session, model: InteractiveModel, state: str | os.PathLike[str] | None = None
 ) -> Answers:
     """Solve for the private model, charge for all answers, and make the secret file.
 
@@ -36,7 +36,7 @@ def open_answers(
     ----------
     session : Session
         With nothing planned.
-    model : AskedModel
+    model : InteractiveModel
     state : path, optional
         The secret file, which must not be there. Without one, answers live as long as the process.
 
@@ -44,7 +44,7 @@ def open_answers(
     --------
     >>> from dpadapt.privacy import Private
     >>> from dpadapt.privacy.statistics import Gram
-    >>> from dpadapt.privacy.mechanisms.asked_model import AskedModel
+    >>> from dpadapt.privacy.mechanisms.interactive_model import InteractiveModel
     >>> from dpadapt.privacy.mechanisms.path import GaussianPath
     >>> class Points:
     ...     def encode(self, table):
@@ -53,7 +53,7 @@ def open_answers(
     ...         return np.array([np.frombuffer(text) for text in texts])
     >>> session = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6)
     >>> solve = lambda table: table[:, :1]
-    >>> model = AskedModel(Gram(np.inner, 1.0), solve, GaussianPath(0.01), Points())
+    >>> model = InteractiveModel(Gram(np.inner, 1.0), solve, GaussianPath(0.01), Points())
     >>> answers = open_answers(session, model)
     >>> one, two = answers.ask(np.array([[0.2], [0.2]]))
     >>> bool(one == two), len(answers), round(session.guarantee.epsilon, 6)
@@ -75,7 +75,9 @@ def open_answers(
     return answers
 
 
-def restore_answers(session: Session, model: AskedModel, state: str | os.PathLike[str]) -> Answers:
+def restore_answers(
+    session: Session, model: InteractiveModel, state: str | os.PathLike[str]
+) -> Answers:
     """Go on from a secret file, with the same rows, labels and parameters; nothing is charged.
 
     The model and its noise are those of the file.
@@ -84,7 +86,7 @@ def restore_answers(session: Session, model: AskedModel, state: str | os.PathLik
     ----------
     session : Session
         On the same rows, with nothing planned.
-    model : AskedModel
+    model : InteractiveModel
     state : path
         The secret file.
 
@@ -92,11 +94,11 @@ def restore_answers(session: Session, model: AskedModel, state: str | os.PathLik
     --------
     >>> from dpadapt.privacy import Private
     >>> from dpadapt.privacy.statistics import Gram
-    >>> from dpadapt.privacy.mechanisms.asked_model import AskedModel
+    >>> from dpadapt.privacy.mechanisms.interactive_model import InteractiveModel
     >>> from dpadapt.privacy.mechanisms.path import GaussianPath
     >>> session = Private([[0.5]] * 3).open(epsilon=1.0, delta=1e-6)
     >>> solve = lambda table: table[:, :1]
-    >>> model = AskedModel(Gram(np.inner, 1.0), solve, GaussianPath(0.01), None)
+    >>> model = InteractiveModel(Gram(np.inner, 1.0), solve, GaussianPath(0.01), None)
     >>> restore_answers(session, model, "nowhere.db")
     Traceback (most recent call last):
     ...
@@ -122,7 +124,7 @@ def restore_answers(session: Session, model: AskedModel, state: str | os.PathLik
     return answers
 
 
-def _price(session: Session, model: AskedModel, scale: float) -> tuple[Event, ...]:
+def _price(session: Session, model: InteractiveModel, scale: float) -> tuple[Event, ...]:
     """What it costs, computed from its constants: nobody can state another price."""
     check_interactive(model.mechanism)
     check_door(model.mechanism, session._people)
@@ -134,7 +136,7 @@ def _price(session: Session, model: AskedModel, scale: float) -> tuple[Event, ..
     return events
 
 
-def _facts(session: Session, model: AskedModel) -> dict[str, Any]:
+def _facts(session: Session, model: InteractiveModel) -> dict[str, Any]:
     return {
         **model.facts,
         "mechanism": type(model.mechanism).__name__,

@@ -22,7 +22,7 @@ from ..core.noise import NoiseSource
 from ..rows.errors import PrivacyError
 from ..statistics.gram import Gram
 from .answers import Answers
-from .asked_model import AskedModel, Interactive
+from .interactive_model import Interactive, InteractiveModel
 from .secret_state import Remembered
 
 QUESTION_NUGGET = 1e-6  # of R^2: variance that every distinct question has to itself
@@ -64,7 +64,12 @@ class GaussianPath(Interactive):
         return (source.gaussian_event(self.label, self.sensitivity, scale, 1, 1),)
 
     def _answers(
-        self, session: Any, model: AskedModel, coefficients: FloatArray, scale: float, state: Any
+        self,
+        session: Any,
+        model: InteractiveModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: Any,
     ) -> Answers:
         return _PathAnswers(session, model, coefficients, scale, state)
 

@@ -23,7 +23,7 @@ from ..core.session import Session
 from ..core.statistic import RowMean, RowSum
 from ..local.randomisers import BallResponse, BinaryResponse, GaussianResponse
 from ..mechanisms.answers import Answers
-from ..mechanisms.asked_model import Interactive
+from ..mechanisms.interactive_model import Interactive
 from ..mechanisms.path import QUESTION_NUGGET, GaussianPath, _PathAnswers
 from ..mechanisms.purse import GaussianPurse
 from ..rows.errors import PrivacyError

@@ -1,4 +1,4 @@
-"""Cells of Parquet files. The type that a file gives a column depends on what its writer saw.
+"""Cells of Arrow record batches. The type of a column depends on what the writer of a file saw.
 
 So it says nothing here: every cell means what it means by itself (:mod:`.cells`).
 """

@@ -55,7 +55,7 @@ from .cells import cell_number, cells_of, key
 from .errors import LET_THROUGH, PrivacyError
 from .groups import of_people
 from .parquet import parquet_files
-from .quiet import withheld
+from .quiet import withhold_errors
 from .sources import Block, MemoryRows, ParquetRows, RowSource
 
 _KEY = secrets.token_bytes(32)  # of the order of people
@@ -188,7 +188,7 @@ def memory_rows(X: Any, y: Any, unit: Any, max_rows: Any) -> RowSource:
     >>> memory_rows([[1.0], [2.0]], None, ["ann", "ann"], 3).people.size
     1
     """
-    each = _asked(unit, max_rows)
+    each = _rows_per_person(unit, max_rows)
     if each is None:
         return MemoryRows(X, y)
     if isinstance(unit, str):
@@ -201,7 +201,7 @@ def memory_rows(X: Any, y: Any, unit: Any, max_rows: Any) -> RowSource:
             rows = MemoryRows(X, y)
         except ValueError:  # no word of how many rows there are, which is private here
             raise ValueError("y must hold one label for each row of X.") from None
-    return _by_people(rows, withheld(lambda: People.named(_ids(unit), each)))
+    return _by_people(rows, withhold_errors(lambda: People.named(_ids(unit), each)))
 
 
 def parquet_rows(path: Any, label: str | None, unit: Any, max_rows: Any) -> RowSource:
@@ -216,12 +216,12 @@ def parquet_rows(path: Any, label: str | None, unit: Any, max_rows: Any) -> RowS
     4
     """
     rows = ParquetRows(parquet_files(path), label)
-    each = _asked(unit, max_rows)
+    each = _rows_per_person(unit, max_rows)
     if each is None:
         return rows
     if not isinstance(unit, str) or unit not in (rows.columns or ()):
         raise ValueError(f"unit must be the name of a column of the Parquet files; got {unit!r}.")
-    return _by_people(*withheld(lambda: _held(rows, label, unit, each), PrivacyError))
+    return _by_people(*withhold_errors(lambda: _held(rows, label, unit, each), PrivacyError))
 
 
 def _held(rows: ParquetRows, label: str | None, unit: str, each: int) -> tuple[MemoryRows, People]:
@@ -260,7 +260,7 @@ def _by_people(rows: RowSource, people: People) -> RowSource:
     return rows
 
 
-def _asked(unit: Any, max_rows: Any) -> int | None:
+def _rows_per_person(unit: Any, max_rows: Any) -> int | None:
     """How many rows of a person count; None if rows are protected, not people."""
     if unit is None and max_rows is None:
         return None

@@ -106,7 +106,7 @@ def muted() -> Iterator[None]:
         yield
 
 
-def withheld(compute: Callable[[], Result], *passing: type[BaseException]) -> Result:
+def withhold_errors(compute: Callable[[], Result], *passing: type[BaseException]) -> Result:
     """Compute something from private values; nothing of them is told, also if it fails.
 
     Parameters
@@ -118,9 +118,9 @@ def withheld(compute: Callable[[], Result], *passing: type[BaseException]) -> Re
 
     Examples
     --------
-    >>> withheld(lambda: 1 + 1)
+    >>> withhold_errors(lambda: 1 + 1)
     2
-    >>> withheld(lambda: {}["a secret"])
+    >>> withhold_errors(lambda: {}["a secret"])
     Traceback (most recent call last):
     ...
     dpadapt.privacy.rows.errors.PrivacyError: the private rows could not be read or reduced \
@@ -130,7 +130,10 @@ def withheld(compute: Callable[[], Result], *passing: type[BaseException]) -> Re
     with quiet():
         try:
             return compute()
-        except LET_THROUGH:
+        except LET_THROUGH as error:
+            error.args = ()  # an exit says a number, and no text
+            if isinstance(error, SystemExit) and not isinstance(error.code, int):
+                error.code = 1
             raise
         except BaseException as error:
             ours = isinstance(error, passing) and raised_here(error)

@@ -47,6 +47,10 @@ _PARTS = {
     "sklearn.compose.ColumnTransformer": ("transformers_",),
     "sklearn.preprocessing.FunctionTransformer": ("func", "kw_args"),
 }
+# What was proved of them: of other methods, some learn from the rows that they are given, or sum
+# over them (fit_transform, partial_fit, score).
+_METHODS = ("transform", "predict", "predict_proba", "predict_log_proba", "decision_function")
+_LEARNING = ("fit", "partial_fit", "fit_transform", "fit_predict", "score")
 _LOSSES = "sklearn._loss._loss"  # compiled; before 1.9 its classes say that they are of "_loss"
 # Where values come from that an object may hold: their objects are data, and none can be called.
 _HOLDERS = ("numpy.random", "pandas", "pathlib", "datetime", "decimal")
@@ -67,9 +71,10 @@ _ARRAYS = (np.ndarray, np.memmap)
 def row_wise(function: Any) -> bool:
     """Whether a map may be given whole blocks: everything it is made of is known to be row-wise.
 
-    Known are this library's own functions and objects, plain data, functions of numpy that work
-    cell by cell, and a short list of scikit-learn's classes: by identity, so that no subclass and
-    no object with a method of its own passes.
+    Known are this library's own functions and objects, plain data, functions of numpy of one table
+    that work cell by cell, and a short list of scikit-learn's classes: by identity, so that no
+    subclass and no object with a method of its own passes. Whatever learns from the rows it is
+    given (``fit_transform``) is not known.
 
     Parameters
     ----------
@@ -82,8 +87,8 @@ def row_wise(function: Any) -> bool:
     >>> from sklearn.impute import KNNImputer
     >>> row_wise(StandardScaler().transform), row_wise(KNNImputer().transform), row_wise(np.log)
     (True, False, True)
-    >>> row_wise(lambda X: X - X.mean())
-    False
+    >>> row_wise(lambda X: X - X.mean()), row_wise(StandardScaler().fit_transform)
+    (False, False)
     """
     return not any(True for _ in _unknown(function))
 
@@ -151,7 +156,7 @@ def _inside(part: Any) -> list[Any]:
     if isinstance(part, MethodType):
         owner, name = part.__self__, part.__func__.__name__
         kind: Any = type(owner)
-        known = ours(kind) or _listed(kind) is not None
+        known = name in _METHODS and (ours(kind) or _listed(kind) is not None)
         own = known and getattr(getattr(owner, name, None), "__func__", None) is part.__func__
         return [owner] if own else [owner, part.__func__]
     if isinstance(part, partial):
@@ -192,7 +197,9 @@ def closed(part: Any) -> bool:
     >>> closed(Cleaning(1.0)), closed([])
     (True, False)
     """
-    return type(part).__module__.startswith(_CLOSED)
+    kind: Any = type(part)
+    own = f"{kind.__module__}.".startswith(_CLOSED) and ours(kind)
+    return own and not getattr(kind, "remembers", False)
 
 
 def _known(part: Any) -> bool:
@@ -203,16 +210,19 @@ def _known(part: Any) -> bool:
     if kind is partial:  # numpy's own functions can be told to write elsewhere, or not everywhere
         return not isinstance(part.func, np.ufunc)
     if kind is FunctionType:
-        return _own_function(part)
+        return _own_function(part) and part.__name__ not in _LEARNING
     if isinstance(part, type):
         return ours(part) or part in _CELLS or _of_numpy(part)
-    if kind is np.ufunc:  # of single cells, and not one that somebody made of a function
-        return part.signature is None and _of_numpy(part)
+    if kind is np.ufunc:  # of single cells, and not one that somebody made of a function; one of
+        # two tables would put the label of a row into a column of all rows
+        return part.signature is None and part.nin == 1 and _of_numpy(part)
     if kind in _ARRAYS or isinstance(part, np.dtype) or _of_numpy(kind):
         return True
     if _defined_in(kind, _HOLDERS):
         return not callable(part)
     if ours(kind):
+        if getattr(kind, "remembers", False):  # what it was asked
+            return False
         return not _has_method_of_its_own(part) and not _has_odd_array(part)
     parts = _listed(kind)
     if parts is None or _has_method_of_its_own(part) or not _as_shipped(kind):

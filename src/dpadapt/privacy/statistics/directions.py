@@ -47,6 +47,11 @@ class Directions:
     classes: int
     dtype: Any = np.float64
 
+    def __post_init__(self) -> None:
+        for name in ("center", "scale"):  # an array of another kind could act on all rows
+            given = np.asarray(getattr(self, name), dtype=np.float64)
+            object.__setattr__(self, name, given)
+
     @property
     def radius(self) -> float:
         """1: no row is longer."""

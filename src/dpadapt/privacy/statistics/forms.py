@@ -4,7 +4,9 @@ A method hands over a public function of cleaned rows and labels, which answers 
 each row. Whatever the answer is (too long, no number, of rows on which it fails), what is summed
 lies within the bound of the form, and the sensitivity follows from the form and from public numbers
 alone. A function that is not known to treat every row on its own is given one row a call
-(:mod:`dpadapt.privacy.rows.foreign`), so that no answer can mix rows.
+(:mod:`dpadapt.privacy.rows.foreign`), with fresh state, so that no answer can mix rows, unless the
+function keeps rows in variables of a module or a class; the guarantee says so, and names it. A
+function in a file of this library is given blocks: that it mixes no rows is for tests to show.
 
 ==================== =============================== ================================
 form                 what a row adds                 the mean of n moves by at most
@@ -37,9 +39,9 @@ from ... import _validate
 from ..core.cleaning import RowMap, shrink_factors
 from ..core.statistic import RowMean
 from ..rows.foreign import apply
-from ..rows.row_wise import ours, row_wise
+from ..rows.row_wise import row_wise
 from ..rows.total import by_rows, taken
-from .prepared import LEAST_LENGTH, Prepared, lengths_of
+from .prepared import LEAST_LENGTH, Prepared, check_map, lengths_of
 
 Function = Callable[[FloatArray, FloatArray], Any]
 
@@ -59,11 +61,7 @@ class _Form(RowMean):
         super().__init_subclass__(**facts)
 
     def _check(self, **bounds: float) -> None:
-        if not ours(type(self.cleaning)):
-            raise TypeError(
-                f"cleaning must be a map of this library, so that every row is cleaned by itself; "
-                f"got {type(self.cleaning).__name__}. Put a map of yours into Prepared."
-            )
+        check_map(self.cleaning)
         for name, bound in bounds.items():
             if not 0 <= bound < math.inf:
                 raise ValueError(f"{name} must be a finite number, at least 0; got {bound!r}.")
@@ -83,10 +81,12 @@ class _Form(RowMean):
             return (given,)
 
         if row_wise(function):
+            rows, marks = X.view(), labels.view()
+            rows.flags.writeable = marks.flags.writeable = False  # what it changed would be summed
 
             def call(places: Any) -> tuple[FloatArray]:
                 count = len(X) if places is None else len(places)
-                return finish(function(taken(X, places), taken(labels, places)), count)
+                return finish(function(taken(rows, places), taken(marks, places)), count)
 
             results, failed = by_rows(call, len(X))
         else:
@@ -236,7 +236,7 @@ class MeanProduct(_Form):
 
     def block(self, X: FloatArray, y: FloatArray | None) -> FloatArray:
         """Sum of the products."""
-        Z = X[:, : self.features]
+        Z = X[:, : self.features].astype(np.float64, copy=False)  # lengths in few bits are short
         measured = type(self.cleaning) is Prepared and self.cleaning.measured == self.features
         lengths = X[:, -1] if measured else lengths_of(Z)
         given = self._answers(self.function, X, y, self.outputs)

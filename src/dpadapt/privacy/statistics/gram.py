@@ -164,8 +164,8 @@ class _Held(Opaque):
         values.flags.writeable = False
         self._values, self.shape = values, values.shape
 
-    def view(self) -> FloatArray:
-        """As :meth:`Session.derive` hands it to a function."""
+    def copy(self) -> FloatArray:
+        """As :meth:`Session.derive` hands it to a function: a view, for a second table is much."""
         return self._values.view()
 
 

@@ -13,7 +13,7 @@ from dpadapt._types import FloatArray
 
 from ..core.cleaning import Cleaning
 from ..rows.foreign import apply
-from ..rows.row_wise import row_wise
+from ..rows.row_wise import ours, row_wise
 from ..rows.tables import Table
 
 LEAST_LENGTH = 1e-150
@@ -53,6 +53,7 @@ class Prepared:
     measured: int = 0
 
     def __post_init__(self) -> None:
+        check_map(self.cleaning)
         if not 0 <= self.measured < max(1, self.width):
             raise ValueError(
                 f"measured must be at least 0 and below width, the last column being the length; "
@@ -102,7 +103,8 @@ class Prepared:
         rows, labels = found
         if foreign and not labelled:  # for every row alike
             labels = None
-        out = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
+        plain = np.asarray(rows, dtype=np.float64)
+        out = np.nan_to_num(plain, nan=0.0, posinf=0.0, neginf=0.0)
         if out.shape != (count, self.width):
             raise ValueError("the map must return one row for each row, of the stated width.")
         if foreign and labelled and np.shape(labels) != (count,):
@@ -123,3 +125,25 @@ def lengths_of(rows: FloatArray) -> FloatArray:
     with np.errstate(all="ignore"):
         lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     return np.asarray(np.maximum(lengths, LEAST_LENGTH, out=lengths))
+
+
+def check_map(cleaning: Any) -> None:
+    """Refuse a map of rows that is not of this library, or that begins with one.
+
+    Examples
+    --------
+    >>> check_map(Cleaning(1.0))
+    >>> check_map(abs)
+    Traceback (most recent call last):
+    ...
+    TypeError: cleaning must be a map of this library, so that every row is cleaned by itself; \
+got builtin_function_or_method. Put a map of yours into Prepared.
+    """
+    kind: Any = type(cleaning)
+    if not ours(kind):
+        raise TypeError(
+            f"cleaning must be a map of this library, so that every row is cleaned by itself; "
+            f"got {kind.__name__}. Put a map of yours into Prepared."
+        )
+    if hasattr(cleaning, "cleaning"):
+        check_map(cleaning.cleaning)

@@ -52,6 +52,10 @@ class SecondMoment(RowMean):
     cleaning: Cleaning
     label: str = "second moment"
 
+    def __post_init__(self) -> None:
+        if type(self.cleaning) is not Cleaning:  # whose rows are as long as it says
+            raise TypeError(f"cleaning must be a Cleaning; got {type(self.cleaning).__name__}.")
+
     @property
     def magnitude(self) -> float:
         """R^2 = radius^2 + intercept^2."""

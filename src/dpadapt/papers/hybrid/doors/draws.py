@@ -56,7 +56,7 @@ class Loan:
     def __enter__(self) -> Private:
         from dpadapt.privacy.core.private import Private
 
-        return Private._of(_LentRows(self._held, None), self._charges)
+        return Private._of(_RevocableRows(self._held, None), self._charges)
 
     def __exit__(self, *_: object) -> None:
         self._held.clear()
@@ -103,7 +103,7 @@ class _Charges(list[tuple[Event, ...]]):
         super().append(events)
 
 
-class _LentRows(RowSource):
+class _RevocableRows(RowSource):
     """Rows that are gone when the loan is over, for all views on them alike."""
 
     def __init__(self, held: list[RowSource], classes: Any) -> None:
@@ -132,9 +132,9 @@ class _LentRows(RowSource):
     def sampled(self, places: IntArray) -> RowSource:
         return self._rows().sampled(places)
 
-    def coded(self, classes: Any) -> _LentRows:
+    def coded(self, classes: Any) -> _RevocableRows:
         self._rows()
-        return _LentRows(self._held, classes)
+        return _RevocableRows(self._held, classes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ from dpadapt.privacy.core.session import Session
 from dpadapt.privacy.core.statistic import RowMean, Statistic, check_sum
 from dpadapt.privacy.rows.errors import PrivacyError
 from dpadapt.privacy.rows.foreign import apply
-from dpadapt.privacy.rows.quiet import withheld
+from dpadapt.privacy.rows.quiet import withhold_errors
 from dpadapt.privacy.rows.sources import BLOCK_ROWS
 
 ALIAS_BLOCK = 1 << 16  # log-weights at a time: temporaries stay in the processor's cache
@@ -392,7 +392,7 @@ def reweigh(
             weights._log[done : done + len(X)] -= gains
             done += len(X)
 
-    withheld(lower, PrivacyError)
+    withhold_errors(lower, PrivacyError)
 
 
 _MADE = "the weights must come from this session: weights = RowWeights(session)."

@@ -29,7 +29,7 @@ class Interactive(Mechanism):
 
     def admit(self, hidden: Hidden, *, model: Any, **_: Any) -> float:  # type: ignore[override]
         """All answers of one model."""
-        if type(model) is not AskedModel or model.mechanism is not self:
+        if type(model) is not InteractiveModel or model.mechanism is not self:
             raise PrivacyError("a model is asked by the mechanism that was planned for it.")
         return 1
 
@@ -48,7 +48,12 @@ class Interactive(Mechanism):
 
     @abstractmethod
     def _answers(
-        self, session: Any, model: AskedModel, coefficients: FloatArray, scale: float, state: Any
+        self,
+        session: Any,
+        model: InteractiveModel,
+        coefficients: FloatArray,
+        scale: float,
+        state: Any,
     ) -> Any:
         """The handle, of a model with these coefficients, after the charge was made."""
 
@@ -82,7 +87,7 @@ class Questions(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class AskedModel:
+class InteractiveModel:
     """A private kernel model, and by which mechanism it is asked.
 
     Parameters
@@ -106,9 +111,9 @@ class AskedModel:
     >>> import numpy as np
     >>> from dpadapt.privacy.mechanisms import GaussianPath
     >>> gram, questions = Gram(np.inner, 1.0), None  # asked with: see open_answers
-    >>> AskedModel(gram, lambda table: table[:, :1], GaussianPath(0.01), questions).most
+    >>> InteractiveModel(gram, lambda table: table[:, :1], GaussianPath(0.01), questions).most
     10000
-    >>> AskedModel(gram, lambda table: table[:, :1], lambda score: score, questions)
+    >>> InteractiveModel(gram, lambda table: table[:, :1], lambda score: score, questions)
     Traceback (most recent call last):
     ...
     dpadapt.privacy.rows.errors.PrivacyError: mechanism: only those of dpadapt may see \

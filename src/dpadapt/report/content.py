@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpadapt.evaluation.intervals import Interval
 from dpadapt.features.columns import named_like_a_person
-from dpadapt.learning.story import Story, labels_told, plain_story
+from dpadapt.learning.story import Story, label_count_sentence, plain_story
 from dpadapt.privacy import Guarantee
 from dpadapt.privacy.accounting.composition import compose_delta, pld_epsilon
 
 from . import wording
 from .card import QUESTIONS, Card
-from .evidence import audited, together, together_cost
+from .evidence import audited, charged, together, together_cost
 from .wording import list_releases
 
 if TYPE_CHECKING:
@@ -193,11 +194,64 @@ def measured_rows(evaluation: Any) -> list[tuple[str, ...]]:
     return [
         (
             str(each.get("title", name)),
-            *_intervals(*(each.get(key) for key in ("model", "baseline", "difference"))),
+            *_intervals(each),
             _verdict(each),
         )
         for name, each in evaluation["measures"].items()
     ]
+
+
+def found_words(evaluation: Any) -> str:
+    """In which measures a model is better or worse than what it was compared with, in words.
+
+    Parameters
+    ----------
+    evaluation : mapping
+        What ``Evaluation.to_dict()`` gives, or the like.
+
+    Examples
+    --------
+    >>> measures = {"a": {"title": "accuracy", "verdict": "better"},
+    ...             "b": {"title": "AUC", "verdict": "no verdict"}}
+    >>> found_words({"measures": measures, "against": "public only"})
+    'The model is better than the public model in accuracy. No verdict: AUC.'
+    >>> print(found_words({"measures": {"b": measures["b"]}, "against": "baseline"}))
+    No verdict: from these rows, at this epsilon, it cannot be told whether the model is better \
+or worse than the baseline.
+    """
+    against = str(evaluation.get("against") or "")
+    if not against:
+        return ""
+    other = "the public model" if against == "public only" else f"the {against}"
+    named: dict[str, list[str]] = {}
+    for name, each in evaluation["measures"].items():
+        named.setdefault(str(each.get("verdict")), []).append(str(each.get("title", name)))
+    if not {"better", "worse"} & {*named}:
+        return (
+            "No verdict: from these rows, at this epsilon, it cannot be told whether the model is "
+            f"better or worse than {other}."
+        )
+    ways = [way for way in ("better", "worse") if way in named]
+    told = [f"{way}{'' if at else f' than {other}'} in {', '.join(named[way])}"
+            for at, way in enumerate(ways)]  # fmt: skip
+    rest = f" No verdict: {', '.join(named['no verdict'])}." if "no verdict" in named else ""
+    return f"The model is {', and '.join(told)}.{rest}"
+
+
+def counted_classes(evaluation: Any) -> list[tuple[str, str]]:
+    """How many people or rows of each class were counted, with noise, as texts.
+
+    Parameters
+    ----------
+    evaluation : mapping
+        What ``Evaluation.to_dict()`` gives, or the like.
+
+    Examples
+    --------
+    >>> counted_classes({"classes": [["yes", {"value": 41.2, "low": 6.0, "high": 76.4}]]})
+    [('yes', '41 (6 to 76)')]
+    """
+    return [(str(name), _interval(rows, 0, None)) for name, rows in evaluation.get("classes") or ()]
 
 
 def _verdict(measure: Any) -> str:
@@ -206,12 +260,15 @@ def _verdict(measure: Any) -> str:
     return f"{verdict or '–'}{f' ({seen})' if seen else ''}"
 
 
-def _intervals(model: Any, baseline: Any, difference: Any) -> tuple[str, str, str]:
+def _intervals(measure: Any) -> tuple[str, str, str]:
     """With the digits that a screen has: those of both columns are the same."""
+    model, baseline, difference = (measure.get(key) for key in ("model", "baseline", "difference"))
+    largest = measure.get("largest")
     digits = finer = max((_digits(each) for each in (model, baseline) if each), default=0)
     if difference:
         finer = min(max(digits, _digits(difference)), digits + 2)
-    return _interval(model, digits), _interval(baseline, digits), _interval(difference, finer)
+    first, second = (_interval(side, digits, largest) for side in (model, baseline))
+    return first, second, _interval(difference, finer, largest)
 
 
 def _digits(given: Mapping[str, float]) -> int:
@@ -219,11 +276,12 @@ def _digits(given: Mapping[str, float]) -> int:
     return min(6, max(0, 1 - math.floor(math.log10(max(wide, 1e-12)))))
 
 
-def _interval(given: Any, digits: int) -> str:
+def _interval(given: Any, digits: int, largest: float | None) -> str:
     if not given:
         return "–"
-    value, low, high = (f"{given[key]:z,.{digits}f}" for key in ("value", "low", "high"))
-    return f"{value} ({low} to {high})"
+    side = Interval(*(given[key] for key in ("value", "low", "high")))
+    value, low, high = (f"{each:z,.{digits}f}" for each in (side.value, side.low, side.high))
+    return f"{'–' if side.says_nothing(largest) else value} ({low} to {high})"
 
 
 def filing(model: Any, context: ReportContext) -> dict[str, Any]:
@@ -263,7 +321,7 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
         "unit": wording.unit(guarantee.relation) if guarantee.events else "none",
         "relation": wording.relation(guarantee.relation),
         "unprotected": list(unprotected(guarantee)),
-        "lasts": wording.LIFE if ledger is None else wording.KEPT,
+        "lasts": _lasts(ledger, guarantee),
         "before_private_rows": wording.BEFORE,
         "columns": columns_used(model, context),
         "releases": [
@@ -292,7 +350,14 @@ def filing(model: Any, context: ReportContext) -> dict[str, Any]:
     }
 
 
-_HARDLY = 0.01  # of the way
+def _lasts(ledger: Any, guarantee: Guarantee) -> str:
+    """Who keeps count of what all releases about the same people cost."""
+    if ledger is None:
+        return wording.LIFE
+    return wording.KEPT if charged(ledger, guarantee) else wording.NOT_IN_IT
+
+
+_NEGLIGIBLE = 0.01  # of the way
 
 
 def story(estimator: Any, guarantee: Guarantee) -> Story:
@@ -310,7 +375,7 @@ def story(estimator: Any, guarantee: Guarantee) -> Story:
     told = plain_story(estimator, guarantee) if own is None else own()
     if not (guarantee.events and told.reads_labels and told.assumption):
         return told
-    return replace(told, assumption=f"{told.assumption} {labels_told(guarantee)}")
+    return replace(told, assumption=f"{told.assumption} {label_count_sentence(guarantee)}")
 
 
 def outcome(estimator: Any, guarantee: Guarantee) -> str:
@@ -330,7 +395,7 @@ def outcome(estimator: Any, guarantee: Guarantee) -> str:
         return (
             "Moved away from the public model: public rows are weighted to look like private ones."
         )
-    if isinstance(share, float) and share < _HARDLY:
+    if isinstance(share, float) and share < _NEGLIGIBLE:
         return "Kept the public model, or nearly so: what was released is hardly more than noise."
     if isinstance(share, float):
         return f"Moved {share:.0%} of the way from the public model to what private rows ask for."

@@ -8,7 +8,7 @@ from typing import ClassVar
 from dpadapt.kernels.constants import Bounds, Constants
 from dpadapt.kernels.interactive_predictor import AnswerMethod
 from dpadapt.learning.constraints import Count, OneOf, ParameterTable
-from dpadapt.privacy.mechanisms.asked_model import Interactive
+from dpadapt.privacy.mechanisms.interactive_model import Interactive
 
 from .machines import MachineFacts, PINPConstants, SparseVectorConstants
 
