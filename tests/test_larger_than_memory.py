@@ -1,7 +1,8 @@
 """Which estimators read private Parquet files in blocks, as README.md says, and which hold all.
 
-A statistic is a sum over blocks of rows, of which a session keeps 1 GiB at most for the next pass;
-or it is the table of all rows (``Rows``), or of kernel values of all rows (``Gram``).
+A statistic is a sum over blocks of rows, of which a session keeps what fits into a quarter of the
+memory, and the rest in a file; or it is the table of all rows (``Rows``), or of kernel values of
+all rows (``Gram``).
 """
 
 from __future__ import annotations

@@ -304,7 +304,7 @@ def test_out_of_memory_is_named_and_the_charge_is_told(here, monkeypatch):
 
 
 def test_rows_that_do_not_fit_into_memory_are_refused_before_the_charge(here, monkeypatch):
-    monkeypatch.setattr("dpadapt.privacy.core.memory.free_memory", lambda: 1000.0)
+    monkeypatch.setattr("dpadapt.privacy.rows.memory.free_memory", lambda: 1000.0)
     text = fit("--set", "solver=gradient", code=5)
     assert "of memory are needed" in text
     assert account().number() == 0

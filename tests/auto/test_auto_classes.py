@@ -11,7 +11,7 @@ from dpadapt import AdaMixClassifier, AutoClassifier, PrivacyError, Private
 from dpadapt.audit import replay
 from dpadapt.auto import classification_inference
 from dpadapt.auto.classification_inference import Observation, centred, shift_posterior, slopes
-from dpadapt.auto.classification_step import _prepared, _wrong
+from dpadapt.auto.classification_step import _prepared, _scored, _wrong
 from dpadapt.auto.releases import StepBudget
 from dpadapt.modelfolder import load_model, save_model
 from dpadapt.privacy import Cleaning
@@ -113,7 +113,7 @@ def test_rows_of_the_descent_are_no_longer_than_one():
     geometry = choose_course(facts.problem(start, 0.0), 500, 0.2).geometry
     features = len(geometry.mean) + 1
     T = np.array([[9e9, -9e9, 9e9], [np.nan, np.inf, 60.0], [0.0, 0.0, 0.0], [40.0, 40.0, -2.0]])
-    Z, _ = _prepared(facts, start, geometry, (features, 2))(T, np.zeros(4))
+    Z, _ = _prepared(_scored(facts), start, geometry, (features, 2))(T, np.zeros(4))
     lengths = np.linalg.norm(Z[:, :features], axis=1)
     assert lengths.max() == pytest.approx(1.0)
     assert (lengths <= 1).all()
@@ -200,7 +200,7 @@ def test_the_rehearsal_is_what_a_step_does_without_a_shift(classes, monkeypatch)
             facts.simulation(start, course),
             (len(course.geometry.mean) + 1, classes),
         )
-        prepared = _prepared(facts, start, course.geometry, shape)
+        prepared = _prepared(_scored(facts), start, course.geometry, shape)
         for seed in range(6):
             T, t = rows(400, 100 * table + seed + 1, classes, noise=0.5)
             private = Private(T, t).encode(list(range(classes)))

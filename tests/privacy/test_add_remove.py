@@ -15,7 +15,6 @@ import pytest
 from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import Cleaning, PrivacyError, Private, Rows, RowSum
 from dpadapt.privacy.accounting.composition import compose_epsilon
-from dpadapt.privacy.core import sample as sample_module
 from dpadapt.privacy.mechanisms import EachRow, FilteredGaussian, FilteredMean, Gaussian
 from dpadapt.privacy.statistics import SecondMoment
 from dpadapt.testing.independent_accountant import recompute_epsilon
@@ -49,7 +48,8 @@ class Total(FilteredMean):
 
 def opened(X, relation="add-remove", **options):
     given = {"epsilon": 1.0, "delta": 1e-6, "noise": "seeded", "random_state": 0} | options
-    return Private(X).open(relation=relation, **given)
+    private = X if isinstance(X, Private) else Private(X)
+    return private.open(relation=relation, **given)
 
 
 def unnoised(hidden):
@@ -151,12 +151,11 @@ def test_random_stopping_states_the_relation():
     assert session.guarantee.epsilon <= 1 + 1e-9
 
 
-def test_rows_that_do_not_fit_are_not_kept(monkeypatch):
+def test_rows_that_do_not_fit_are_not_kept():
     X = np.random.default_rng(0).normal(size=(40_000, 2))
     sums = []
     for limit in (0, 1 << 30):
-        monkeypatch.setattr(sample_module, "KEPT_BYTES", limit)
-        with opened(X) as session:
+        with opened(Private(X).kept(memory=limit, spill=False)) as session:
             first = unnoised(session.hide(RowSum(Total()), keep=True))
             sums.append(first)
             assert bool(session._samples["all"]._kept) == bool(limit)

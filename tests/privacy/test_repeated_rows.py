@@ -12,7 +12,6 @@ import pytest
 
 from dpadapt import PrivacyError, Private
 from dpadapt.privacy import Cleaning, RowMean, Rows
-from dpadapt.privacy.core import sample as sample_module
 from dpadapt.privacy.mechanisms import Gaussian, Laplace
 from dpadapt.privacy.rows.arrow import arrow_cells
 from dpadapt.privacy.rows.cells import cells_of, codes
@@ -87,16 +86,6 @@ def test_parts_of_a_split_are_kept_apart():
         again = revealed(session, session.hide(Sum(cleaning), "train", keep=True))
         assert session.size("train") * train[0][0] + session.size("holdout") * holdout[0] == 4950
         np.testing.assert_array_equal(train[0], again)
-
-
-def test_rows_beyond_the_memory_limit_are_read_again(monkeypatch):
-    monkeypatch.setattr(sample_module, "KEPT_BYTES", 100)
-    cleaning = Counting(radius=5.0)
-    with Private(np.ones((50, 2))).open(**BUDGET) as session:
-        first = revealed(session, session.hide(Sum(cleaning), keep=True))
-        used = cleaning.calls
-        assert revealed(session, session.hide(Sum(cleaning), keep=True))[0] == first[0] == 1.0
-        assert cleaning.calls > used
 
 
 def test_a_closed_session_keeps_no_rows():

@@ -30,7 +30,7 @@ from dpadapt._types import FloatArray
 from dpadapt.learning.story import rounded
 from dpadapt.privacy import Cleaning, Session
 from dpadapt.privacy.statistics import Prepared, mean_number
-from dpadapt.reweighting.plan import Course, PublicProblem, choose_course
+from dpadapt.reweighting.plan import LEAST_STEPS, Course, PublicProblem, choose_course
 
 from .classification_inference import (
     ClassNoHarm,
@@ -43,7 +43,7 @@ from .classification_inference import (
 )
 from .curves import Curves, Leaves, beats_line, first_trees, max_features
 from .experts import LinearExpert
-from .releases import StepBudget, StepResult
+from .releases import StepBudget, StepResult, foreseen_precision
 from .stacking import PublicStack
 
 _ENERGY = 0.6  # share of the features' public variance on logits
@@ -178,6 +178,14 @@ class ClassFacts:
         coefficients[:width] = np.kron(self.model.weights[:, None] / logit_scale, each)
         return ClassScores(logit_scale, column_scale, coefficients, curves=curves)
 
+    def width(self, precision: float) -> int:
+        """Columns of private rows in the descent, at most."""
+        (_, experts, classes), columns = self.logits.shape, self.rows.shape[1]
+        curves = max_features(precision, _PER_CURVE, least=_LEAST_CURVES) * (
+            self.leaves is not None
+        )
+        return experts * (classes if classes > 2 else 1) + columns + curves + classes + 2
+
     def _curves(self, precision: float) -> Curves | None:
         count = max_features(precision, _PER_CURVE, least=_LEAST_CURVES)
         if self.leaves is None or not count:
@@ -238,14 +246,19 @@ def adapt_classification(facts: ClassFacts, session: Session) -> StepResult:
     >>> found.adapted.coefficients.shape, round(session.guarantee.epsilon, 6)
     ((4, 2), 1.0)
     """
+    scored, before = _scored(facts), foreseen_precision(session)
+    width = facts.width(before)
+    looks = len(_shares(before)) - 1
+    session.foresee(looks + LEAST_STEPS, scored[0].width, width)
     budget = StepBudget.open(session)
     budget = budget.divided(_shares(budget.precision))
     start = facts.start(budget.precision)
-    wrong = _release_error_rate(budget, facts)
+    wrong = _release_error_rate(budget, facts, scored)
     problem, share = facts.problem(start, budget.precision), budget.shares["descent"]
     course = choose_course(problem, budget.n_rows, math.sqrt(share) / budget.purse.scale)
     shape = (len(course.geometry.mean) + 1, start.coefficients.shape[1])
-    rows = _prepared(facts, start, course.geometry, shape)
+    rows = _prepared(scored, start, course.geometry, shape)
+    session.foresee(len(budget.shares) - 1 + course.steps)
     end = budget.descend(rows, shape, course.clip, course.horizon, course.steps, share)
     move = centred(end)
     simulation = facts.simulation(start, course)
@@ -295,9 +308,11 @@ def _shares(precision: float) -> dict[str, float]:
     return {"look": paid, "descent": share} | ({"look back": back} if back else {})
 
 
-def _release_error_rate(budget: StepBudget, facts: ClassFacts) -> Observation:
+def _release_error_rate(
+    budget: StepBudget, facts: ClassFacts, scored: tuple[Prepared, _Scored]
+) -> Observation:
     """How often the public model is wrong on private rows."""
-    query = mean_number(_scored(facts), _wrong, 0.0, 1.0, "error rate")
+    query = mean_number(scored[0], scored[1].wrong, 0.0, 1.0, "error rate")
     (rate,), sd = budget.release(query, budget.shares["look"])
     wrong = Observation(float(rate), sd, facts.error)
     budget.record(
@@ -355,14 +370,46 @@ def _cleaning(facts: ClassFacts) -> tuple[Cleaning, FloatArray]:
     return Cleaning(min(_FAR * largest, 1e300), center, classes=classes), center
 
 
-def _scored(facts: ClassFacts) -> Prepared:
-    """Private rows as scores of the public model."""
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """How a private row is kept: its columns, logits of the experts, 1 where all are numbers.
+
+    It holds no expert: these are asked once for each row, where rows are scored.
+    """
+
+    columns: int
+    experts: int
+    weights: FloatArray
+
+    def logits(self, X: FloatArray) -> FloatArray:
+        """Of shape (n, K, k)."""
+        found = np.ascontiguousarray(X[:, self.columns : -1])
+        return found.reshape(len(X), self.experts, -1)
+
+    def stacked(self, logits: FloatArray) -> FloatArray:
+        """Scores of the public model."""
+        return np.einsum("nij,i->nj", logits, self.weights)
+
+    def wrong(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        """Whether the public model is wrong."""
+        return _wrong(self.stacked(self.logits(X)), y)
+
+
+def _scored(facts: ClassFacts) -> tuple[Prepared, _Scored]:
+    """Private rows as the experts score them."""
     cleaning, center = _cleaning(facts)
+    model, (_, experts, classes) = facts.model, facts.logits.shape
+    columns = facts.rows.shape[1]
 
     def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-        return facts.model.stacked(facts.model.scores(facts.model.rows(X + center))), y
+        rows = model.rows(X + center)
+        logits = model.scores(rows).reshape(len(rows), -1)
+        out = np.hstack([rows, logits, np.ones((len(rows), 1))])
+        out[~np.isfinite(out).all(axis=1), -1] = 0.0
+        return out, y
 
-    return Prepared(cleaning, prepare, facts.logits.shape[2])
+    width = columns + experts * classes + 1
+    return Prepared(cleaning, prepare, width), _Scored(columns, experts, model.weights)
 
 
 def _wrong(X: FloatArray, y: FloatArray) -> FloatArray:
@@ -371,18 +418,18 @@ def _wrong(X: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _prepared(
-    facts: ClassFacts, start: ClassScores, geometry: Any, shape: tuple[int, int]
+    scored: tuple[Prepared, _Scored], start: ClassScores, geometry: Any, shape: tuple[int, int]
 ) -> Prepared:
     """Private rows of the descent: features, scores of the public model, length."""
-    model, (features, outputs) = facts.model, shape
-    cleaning, center = _cleaning(facts)
+    (before, known), (features, outputs) = scored, shape
 
     def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-        rows = model.rows(X + center)
-        logits = model.scores(rows)
+        logits = known.logits(X)
         out = np.empty((len(X), features + outputs + 1), order="F")
-        out[:, :features], _ = coordinates(geometry, start.features(rows, logits))
-        out[:, features:-1] = model.stacked(logits)
+        found = start.features(X[:, : known.columns], logits)
+        out[:, :features], _ = coordinates(geometry, found)
+        out[:, features:-1] = known.stacked(logits)
+        out[X[:, -1] == 0] = np.nan  # no place in the descent
         return out, y
 
-    return Prepared(cleaning, prepare, features + outputs + 1, measured=features)
+    return Prepared(before, prepare, features + outputs + 1, measured=features)

@@ -183,7 +183,10 @@ def _beside(waves: Waves, X: FloatArray) -> FloatArray:
 Nodes = NDArray[np.int32]
 _STAY = float(np.finfo(np.float64).max)  # threshold of a leaf: everybody stays
 _DEEPEST = 64  # 31 leaves are 30 deep at most
-_NODES_AT_ONCE = 1 << 19  # nodes that are computed in one go
+_NODES_AT_ONCE = 1 << 16  # nodes that are looked at in one go: what is at hand for the processor
+_ROWS_AT_ONCE = 1 << 13
+_ROWS_COMPILED, _TREES_COMPILED = 1024, 1 << 24  # rows of a call, trees before it, to compile for
+_WALKED = [0]  # trees that rows of this process were led down by numpy
 _RATE, _ROUNDS = 0.1, 100  # of regression
 _LIGHT_RATE, _LIGHT_ROUNDS = 0.2, 50  # of a trial: nearly the same scores in half the time
 _CLASS_ROUNDS, _CLASS_LEAVES = (60, 30), (31, 15)  # for two classes, and for more
@@ -302,6 +305,11 @@ class Trees:
     def _leaf_batches(self, X: FloatArray) -> Iterator[tuple[int, Nodes]]:
         """Some rows at a time: the place of the first one, and the leaves of all of them."""
         size = max(1, _NODES_AT_ONCE // max(1, self.roots.size))
+        if self._compiled(X):
+            for begin in range(0, len(X), _ROWS_AT_ONCE):
+                yield begin, self._led(X[begin : begin + _ROWS_AT_ONCE])
+            return
+        _WALKED[0] += len(X) * self.roots.size
         for begin in range(0, len(X), size):
             rows = X[begin : begin + size]
             node = np.tile(self.roots.ravel(), (len(rows), 1))
@@ -310,6 +318,20 @@ class Trees:
                 left = rows[row, self.feature[node]] <= self.threshold[node]
                 node = np.where(left, self.left[node], self.right[node])
             yield begin, node
+
+    def _compiled(self, X: FloatArray) -> bool:
+        """Whether it pays to compile the way, which takes a second; a damaged tree has no way."""
+        much = len(X) >= _ROWS_COMPILED and _WALKED[0] >= _TREES_COMPILED
+        return much and int(self.feature.max(initial=0)) < X.shape[1]
+
+    def _led(self, X: FloatArray) -> Nodes:
+        from .tree_walk import leaves_of  # not before: it takes its time
+
+        out = np.empty((len(X), self.roots.size), dtype=np.int32)
+        rows = np.ascontiguousarray(X, dtype=np.float64)
+        ways = (self.feature, self.threshold, self.left, self.right)
+        leaves_of(rows, self.roots.ravel(), *ways, self.depth, out)
+        return out
 
 
 def fit_trees(X: FloatArray, y: FloatArray, *, light: bool = False) -> Trees:

@@ -289,9 +289,13 @@ class RegressionFacts:
 
     def features(self, precision: float) -> PathFeatures:
         """Coordinates of the path, with as many curves as n mu pays for."""
-        per = _PER_WAVE if isinstance(self.cells, Waves) else _PER_LEAF
-        count = 0 if self.cells is None else max_features(precision, per, least=_LEAST_CURVES)
+        count = self.curves(precision)
         return PathFeatures.of(self.rows, self.scores, self.y, cells=self.cells, count=count)
+
+    def curves(self, precision: float) -> int:
+        """How many curves n mu pays for."""
+        per = _PER_WAVE if isinstance(self.cells, Waves) else _PER_LEAF
+        return 0 if self.cells is None else max_features(precision, per, least=_LEAST_CURVES)
 
     @cached_property
     def curvature(self) -> float:

@@ -358,7 +358,7 @@ class DescentOutcome:
         return np.asarray(rows[:, : len(self.slopes)] @ (scale * self.slopes))
 
 
-def descent_rows(cleaning: Cleaning, coordinates: _Coordinates, width: int) -> Prepared:
+def descent_rows(cleaning: Cleaning | Prepared, coordinates: _Coordinates, width: int) -> Prepared:
     """Private rows of a descent: coordinates and a constant, in length 1 at most; weight; length.
 
     A row that is longer is shrunk together with its error, which is a weight of the row: the model
@@ -366,9 +366,9 @@ def descent_rows(cleaning: Cleaning, coordinates: _Coordinates, width: int) -> P
 
     Parameters
     ----------
-    cleaning : Cleaning
+    cleaning : Cleaning or Prepared
     coordinates : callable
-        From cleaned rows and labels to ``width`` coordinates, and the residual to be fitted.
+        From its rows and labels to ``width`` coordinates, and the residual to be fitted.
     width : int
 
     Examples
@@ -422,8 +422,7 @@ def planned_descent(
     """
     energy, size = problem.energies, MEAN_SQUARE * problem.clip**2
     unit = 2 * problem.clip / (budget.precision * math.sqrt(share))  # noise if T were 1
-    horizon = min((h for h in _HORIZONS if h <= most), key=lambda h: _cost(h, problem, unit))
-    steps = _steps(horizon)
+    horizon, steps = planned_course(problem, unit, most)
     path = budget.descend(rows, (len(energy), 1), problem.clip, horizon, steps, share)[:, 0]
     known = response(energy * problem.curvature, horizon, steps)
     noise = energy * known.noise * steps * unit**2
@@ -443,6 +442,21 @@ def planned_descent(
         noise=float(noise[:-1].sum()),
         optimism=size / budget.n_rows * float(learned.sum()),
     )
+
+
+def planned_course(problem: DescentProblem, unit: float, most: float) -> tuple[float, int]:
+    """Horizon and steps, given the noise that one step would have.
+
+    In units of the clip they do not depend on it: they are known before it is.
+
+    Examples
+    --------
+    >>> near, far = (DescentProblem(np.ones(1), np.ones(1), clip, 0.5) for clip in (1.0, 8.0))
+    >>> planned_course(near, 0.01, 1024.0) == planned_course(far, 0.08, 1024.0)
+    True
+    """
+    horizon = min((h for h in _HORIZONS if h <= most), key=lambda h: _cost(h, problem, unit))
+    return horizon, _steps(horizon)
 
 
 def _cost(horizon: float, problem: DescentProblem, unit: float) -> float:

@@ -52,10 +52,11 @@ from .regression_inference import (
     LineSearch,
     descent_rows,
     level_shrinkage,
+    planned_course,
     planned_descent,
     pooled,
 )
-from .releases import StepBudget, StepResult
+from .releases import StepBudget, StepResult, foreseen_precision
 
 _FIRST, _LEAST_FIRST, _MOST_FIRST = 45.0, 0.05, 0.8  # (45 / n mu)^2; above the last one, all
 _FIRST_SHARES = {"errors": 0.15, "mean": 0.40, "stack": 0.45}  # shares of the first releases
@@ -167,6 +168,27 @@ class Correction:
 
 
 @dataclass(frozen=True, eq=False)
+class _Residuals:
+    """Labels less answers, of prepared rows; it holds no expert, so that blocks are safe with it.
+
+    Parameters
+    ----------
+    weights, on_scores : ndarray of shape (K,)
+    label, level : float
+    """
+
+    weights: FloatArray
+    on_scores: FloatArray
+    label: float
+    level: float
+
+    def __call__(self, X: FloatArray, y: FloatArray) -> FloatArray:
+        scores = X[:, : len(self.weights)]
+        moved = differences(scores, self.label) @ self.on_scores
+        return np.asarray(y - scores @ self.weights - moved - self.level)
+
+
+@dataclass(frozen=True, eq=False)
 class _Start:
     """The public model on private rows, as far as it is corrected: its level, and its weights.
 
@@ -176,7 +198,8 @@ class _Start:
     features : PathFeatures
     white : Whitening
     rows : Prepared
-        Private rows as scores of the experts and whitened features, beside their labels.
+        Private rows as scores of the experts, whitened features, and 1 where all of that is a
+        number; beside their labels. Experts are asked here alone, once for each row.
     on_scores : ndarray of shape (K,)
     level : float
     """
@@ -199,24 +222,22 @@ class _Start:
         def prepare(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
             rows = model.rows(X + center)
             scores = model.scores(rows)[:, :, 0]
-            return np.hstack([scores, white(features(rows, scores))]), y
+            out = np.hstack([scores, white(features(rows, scores)), np.ones((len(rows), 1))])
+            out[~np.isfinite(out).all(axis=1), -1] = 0.0
+            return out, y
 
-        rows = Prepared(cleaning, prepare, experts + len(white.mean))
+        rows = Prepared(cleaning, prepare, experts + len(white.mean) + 1)
         return cls(facts, features, white, rows, np.zeros(experts))
 
-    def scores(self, X: FloatArray) -> FloatArray:
-        """Scores of the experts, of prepared rows."""
-        return X[:, : len(self.on_scores)]
-
-    def coordinates(self, X: FloatArray) -> FloatArray:
-        """Whitened features, of prepared rows."""
-        return X[:, len(self.on_scores) :]
-
-    def residuals(self, X: FloatArray, y: FloatArray) -> FloatArray:
+    @property
+    def residuals(self) -> _Residuals:
         """Labels less answers, of prepared rows."""
-        scores = self.scores(X)
-        moved = differences(scores, self.facts.label) @ self.on_scores
-        return np.asarray(y - scores @ self.facts.model.weights - moved - self.level)
+        return _Residuals(self.facts.model.weights, self.on_scores, self.facts.label, self.level)
+
+    @property
+    def coordinates(self) -> slice:
+        """Where whitened features are, in prepared rows."""
+        return slice(len(self.on_scores), -1)
 
 
 @dataclass(frozen=True)
@@ -244,8 +265,11 @@ def adapt_regression(facts: RegressionFacts, session: Session) -> StepResult:
     >>> [each.name for each in found.releases], round(session.guarantee.epsilon, 6)
     (['errors', 'mean'], 1.0)
     """
+    before = foreseen_precision(session)
+    start = _foreseen(facts, session, before)
     budget = StepBudget.open(session)
-    start = _Start.of(facts, budget.precision)
+    if facts.curves(budget.precision) != facts.curves(before):
+        start = _Start.of(facts, budget.precision)
     budget = budget.divided(
         _shares(
             budget.precision,
@@ -285,6 +309,24 @@ def adapt_regression(facts: RegressionFacts, session: Session) -> StepResult:
     return _result(budget, start, clip, error, kept, descent.correction(start, part, whole))
 
 
+def _foreseen(facts: RegressionFacts, session: Session, precision: float) -> _Start:
+    """The public model as it will be; what its step takes is told, before anything is charged."""
+    start = _Start.of(facts, precision)
+    shares = _shares(
+        precision,
+        weights_unequal=facts.weights_unequal,
+        informative=facts.residuals_informative,
+    )
+    if "descent" not in shares:
+        session.foresee(len(shares), start.rows.width)
+        return start
+    white, unit = start.white, 2 / (precision * math.sqrt(shares["descent"]))
+    problem = DescentProblem(white.energy, white.spread, 1.0, facts.curvature)
+    _, steps = planned_course(problem, unit, _LONGEST_HORIZON)
+    session.foresee(len(shares) - 1 + steps, start.rows.width, len(white.energy) + 3)
+    return start
+
+
 def _release_residual_size(budget: StepBudget, start: _Start) -> _Start:
     """0. How large private errors are, if public ones are not informative."""
     size_query = ResidualSizeQuery(start.rows, start.residuals, start.facts.planning_residuals)
@@ -295,10 +337,10 @@ def _release_residual_size(budget: StepBudget, start: _Start) -> _Start:
 
 def _release_histogram(budget: StepBudget, start: _Start) -> tuple[float, float]:
     """1. How large private errors are (the clip R), and where their middle is."""
-    facts = start.facts
+    facts, residuals, unit = start.facts, start.residuals, start.facts.mean_abs_error
 
     def errors(X: FloatArray, y: FloatArray) -> FloatArray:
-        return start.residuals(X, y) / facts.mean_abs_error
+        return residuals(X, y) / unit
 
     query = histogram(start.rows, errors, CELLS, "errors")
     shares, sd = budget.release(query, budget.shares["errors"])
@@ -316,10 +358,10 @@ def _release_mean(
 ) -> tuple[float, float, _Estimate]:
     """1. What is kept of the mean error, the noise in it; the mean error around that middle."""
     times = _choose_clip(budget, start.facts, "mean")
-    bound = times * clip
+    bound, residuals = times * clip, start.residuals
 
     def errors(X: FloatArray, y: FloatArray) -> FloatArray:
-        return start.residuals(X, y) - middle
+        return residuals(X, y) - middle
 
     query = mean_number(start.rows, errors, -bound, bound, "mean")
     (mean,), sd = budget.release(query, budget.shares["mean"])
@@ -336,9 +378,10 @@ def _line_search_weights(budget: StepBudget, start: _Start, clip: float) -> tupl
     """2. A line search from the public weights of the experts to equal ones; the noise in that."""
     facts = start.facts
     search = LineSearch(clip, facts.weight_direction_square, budget.precision_of("stack"))
+    residuals, direction = start.residuals, facts.weight_direction
 
     def products(X: FloatArray, y: FloatArray) -> FloatArray:
-        return search.products(start.residuals(X, y), start.scores(X) @ facts.weight_direction)
+        return search.products(residuals(X, y), X[:, : len(direction)] @ direction)
 
     query = MeanVector(start.rows, products, 2, 1.0, "stack")
     means, sd = budget.release(query, budget.shares["stack"])
@@ -367,11 +410,12 @@ def _release_scale(budget: StepBudget, start: _Start, clip: float) -> float:
 def _release_location(budget: StepBudget, start: _Start) -> tuple[FloatArray, float]:
     """3. Where private rows are (the centre of z), and how spread (its length from there)."""
     size, share = len(start.white.mean), budget.shares["centre"]
+    coordinates = start.coordinates
     noise = 2 * math.sqrt(size / share) / budget.precision  # its length, for a clip of 1
     bound = min(max(_CENTRE_CLIP, _CENTRE_NOISE / noise), _MOST_CENTRE_CLIP)
 
     def places(X: FloatArray, y: FloatArray) -> FloatArray:
-        return start.coordinates(X)
+        return X[:, coordinates]
 
     mean, sd = budget.release(MeanVector(start.rows, places, size, bound, "centre"), share)
     shrinkage = james_stein(float(mean @ mean), (size - 2) * sd**2)
@@ -381,7 +425,7 @@ def _release_location(budget: StepBudget, start: _Start) -> tuple[FloatArray, fl
     )
 
     def lengths(X: FloatArray, y: FloatArray) -> FloatArray:
-        return np.asarray(np.linalg.norm(start.coordinates(X) - centre, axis=1))
+        return np.asarray(np.linalg.norm(X[:, coordinates] - centre, axis=1))
 
     query = mean_number(start.rows, lengths, 0.0, _LENGTH_CLIP * usual, "length")
     (mean,), sd = budget.release(query, budget.shares["length"])
@@ -417,16 +461,18 @@ class _Descent:
 
 def _descend(budget: StepBudget, start: _Start, clip: float) -> _Descent:
     """4. The descent on all features, from where private rows are."""
-    prepare, white, facts = start.rows.function, start.white, start.facts
+    white, facts = start.white, start.facts
+    residuals, coordinates = start.residuals, start.coordinates
     centre, length = _release_location(budget, start)
 
     def places(X: FloatArray, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-        rows, labels = prepare(X, y)
-        errors = None if labels is None else start.residuals(rows, labels)
-        return (start.coordinates(rows) - centre) / length, errors
+        errors = None if y is None else residuals(X, y)
+        found = (X[:, coordinates] - centre) / length
+        found[X[:, -1] == 0] = np.nan  # no place in the descent
+        return found, errors
 
     problem = DescentProblem(white.energy, white.spread, clip, facts.curvature)
-    rows = descent_rows(facts.cleaning, places, len(white.energy))
+    rows = descent_rows(start.rows, places, len(white.energy))
     end = planned_descent(budget, rows, problem, budget.shares["descent"], _LONGEST_HORIZON)
     also = "" if start.features.curves is None else f" and {start.features.curves}"
     budget.record(

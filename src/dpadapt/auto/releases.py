@@ -11,6 +11,7 @@ import numpy as np
 from dpadapt._types import FloatArray
 from dpadapt.learning.descent import descend
 from dpadapt.privacy import Grant, RowMean, Session
+from dpadapt.privacy.accounting.calibration import gaussian_mu
 from dpadapt.privacy.mechanisms import GaussianPurse
 from dpadapt.privacy.statistics import Prepared
 from dpadapt.reweighting.queries import descent_gradient
@@ -143,6 +144,20 @@ class StepBudget:
     def record(self, name: str, said: str, times: int = 1) -> None:
         """Say what a release of so many noisy values has told."""
         self.records.append(ReleaseRecord(name, self.shares[name], said, times))
+
+
+def foreseen_precision(session: Session) -> float:
+    """N mu of a session that is to be charged; a little less where rows are counted.
+
+    Examples
+    --------
+    >>> from dpadapt.privacy import Private
+    >>> with Private([[1.0]] * 1000).open(epsilon=1.0, delta=1e-6) as session:
+    ...     before, budget = foreseen_precision(session), StepBudget.open(session)
+    >>> bool(abs(before / budget.precision - 1) < 1e-6)
+    True
+    """
+    return session.n_given * gaussian_mu(session.epsilon, session.delta)
 
 
 @dataclass(frozen=True, eq=False)

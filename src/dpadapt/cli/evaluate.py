@@ -13,9 +13,13 @@ from .formats import Form, given_form
 from .options import (
     Decimal,
     Encoding,
+    KeepMemory,
     NoiseKind,
+    NoSpill,
     Separator,
+    SpillFolder,
     Threshold,
+    keeping,
     numbers_by_class,
     require_ledger_with_dataset,
     require_probabilities,
@@ -86,6 +90,9 @@ class EvaluateOptions:
     sep: Separator = None
     decimal: Decimal = None
     encoding: Encoding = None
+    keep_memory: KeepMemory = None
+    spill_folder: SpillFolder = None
+    no_spill: NoSpill = False
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95
     holdout: Annotated[
         bool,
@@ -139,6 +146,7 @@ def evaluate_command(job: EvaluateOptions) -> None:
     if (job.random_state is None) == (job.noise is NoiseKind.seeded):
         raise typer.BadParameter("--random-state is needed with --noise seeded, and only then.")
     require_unit_with_rows(job.unit, job.max_rows)
+    keeping(job.keep_memory, job.spill_folder, job.no_spill)
     given_form(job.sep, job.decimal, job.encoding)  # or it is refused
     if job.out is not None:
         refuse_out(job.out, job.private, job.public, model=job.model, ledger=job.ledger)
@@ -336,6 +344,7 @@ def _private(job: EvaluateOptions, model: Any, form: Form) -> Private:
     """Open the private file; refuse one that lacks a column."""
     names = [str(name) for name in getattr(model, "feature_names_in_", ())]
     private = open_private(job.private, job.label, form=form, unit=job.unit, max_rows=job.max_rows)
+    private = private.kept(**keeping(job.keep_memory, job.spill_folder, job.no_spill))
     if not private.labelled:
         raise TableError(
             f"the private file {job.private} has no column {job.label!r} for the label: error is "

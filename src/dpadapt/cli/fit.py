@@ -21,13 +21,17 @@ from .options import (
     EstimatorName,
     Groups,
     IdColumns,
+    KeepMemory,
     Kept,
     NoiseKind,
+    NoSpill,
     OnlyColumns,
     PrivateEncoding,
     Separator,
     Settings,
+    SpillFolder,
     TaskOption,
+    keeping,
     require_ledger_with_dataset,
     require_unit_with_rows,
     say_rare_classes,
@@ -99,6 +103,9 @@ class FitOptions:
             min=1, max=2, metavar="<int>", help="2 adds products of numbers; with --estimator."
         ),
     ] = 1
+    keep_memory: KeepMemory = None
+    spill_folder: SpillFolder = None
+    no_spill: NoSpill = False
     ledger: Annotated[
         str | None, typer.Option(help="Charge this ledger before anything is released.")
     ] = None
@@ -156,6 +163,7 @@ def fit_command(job: FitOptions) -> None:
     if (job.random_state is None) == (job.noise is NoiseKind.seeded):
         raise typer.BadParameter("--random-state is needed with --noise seeded, and only then.")
     require_unit_with_rows(job.unit, job.max_rows)
+    keeping(job.keep_memory, job.spill_folder, job.no_spill)
     refuse_out(job.out, job.public, job.private, ledger=job.ledger)
     said = given_form(job.sep, job.decimal, job.encoding)
     given_form(None, None, job.private_encoding, option="--private-encoding")
@@ -323,6 +331,7 @@ def _private(job: FitOptions, public: PublicTable, form: Form) -> Private:
     """Open the private file; refuse one that lacks a column."""
     used = [str(name) for name in public.features.columns]
     private = open_private(job.private, job.label, form=form, unit=job.unit, max_rows=job.max_rows)
+    private = private.kept(**keeping(job.keep_memory, job.spill_folder, job.no_spill))
     missing = [name for name in used if name not in (private.columns or ())]
     if len(missing) == len(used):
         raise TableError(no_header(job.private))

@@ -89,6 +89,42 @@ EstimatorName = Annotated[
 ]
 
 
+KeepMemory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="<size>", help="Memory for cleaned rows: 2GB; by default a quarter of what is free."
+    ),
+]
+SpillFolder = Annotated[
+    Path | None,
+    typer.Option(help="Where cleaned rows beyond that are written, in a file without a name."),
+]
+NoSpill = Annotated[
+    bool, typer.Option("--no-spill", help="Write no private row to a disk; refuse instead.")
+]
+
+
+def keeping(memory: str | None, folder: Path | None, no_spill: bool) -> dict[str, Any]:
+    """Arguments of ``Private.kept`` from --keep-memory, --spill-folder and --no-spill; checked.
+
+    Examples
+    --------
+    >>> keeping("2GB", None, True)
+    {'memory': 2000000000.0, 'spill': False, 'folder': None}
+    """
+    from dpadapt.privacy.rows.kept import size_of
+
+    if folder is not None and no_spill:
+        raise typer.BadParameter("--spill-folder and --no-spill exclude each other; give one.")
+    if folder is not None and not folder.is_dir():
+        raise TableError(f"--spill-folder: there is no folder {folder}.")
+    try:
+        room = None if memory is None else size_of("--keep-memory", memory)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return {"memory": room, "spill": not no_spill, "folder": folder}
+
+
 def takes(job: type[_Job]) -> Callable[[Callable[[_Job], None]], Callable[..., None]]:
     """Make the fields of a dataclass the options of a command, which is then given the job.
 

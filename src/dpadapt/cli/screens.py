@@ -134,11 +134,16 @@ class Code(IntEnum):
 
 def _code(error: BaseException) -> int:
     from dpadapt.modelfolder import ModelWriteError
-    from dpadapt.privacy.rows.errors import BudgetExceeded, LedgerError, PrivacyError
+    from dpadapt.privacy.rows.errors import (
+        BudgetExceeded,
+        LedgerError,
+        PrivacyError,
+        StorageError,
+    )
 
     kinds: list[tuple[Any, Code]] = [
         (BudgetExceeded, Code.budget),
-        ((LedgerError, ModelWriteError), Code.storage),
+        ((LedgerError, ModelWriteError, StorageError), Code.storage),
         (MemoryError, Code.memory),
         ((ValueError, TypeError, ImportError, PrivacyError), Code.refused),
     ]
@@ -147,8 +152,8 @@ def _code(error: BaseException) -> int:
 
 def _of_other(error: BaseException) -> str:
     """What is told of other errors: the words of our own, and of unforeseen ones the type."""
-    from dpadapt.privacy.core.memory import NotEnoughMemory
     from dpadapt.privacy.rows.errors import PrivacyError  # not before: it takes its time
+    from dpadapt.privacy.rows.memory import NotEnoughMemory
 
     if isinstance(error, PrivacyError):
         return " ".join(str(error).split())

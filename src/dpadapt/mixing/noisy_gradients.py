@@ -102,6 +102,7 @@ def gradient_mechanisms(
     ...     list(gradient_mechanisms(session, rows, (1, 2), steps=3, sample_size=None))
     ['steps', 'rows']
     """
+    session.foresee(steps, session.n_columns + 1)  # and a constant
     bound = session.sensitivity(RowSum(ClippedGradients(np.zeros(shape), 1.0, cleaning, NAME)))
     full = steps if filtered is None else max(1, round(steps / filtered))
     facts = (NAME, bound, math.prod(shape), full, 1 / math.sqrt(full))

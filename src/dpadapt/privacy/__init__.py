@@ -20,7 +20,7 @@ from .core.private import Private
 from .core.session import Session
 from .core.statistic import RowMean, Rows, RowSum, Statistic
 from .local.agents import Agents
-from .rows.errors import BudgetExceeded, LedgerError, PrivacyError
+from .rows.errors import BudgetExceeded, LedgerError, PrivacyError, StorageError
 from .rows.schema import Schema
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ __all__ = [
     "Schema",
     "Session",
     "Statistic",
+    "StorageError",
     "shrink_factors",
 ]
 

@@ -185,6 +185,7 @@ class KnownNoiseDescent:
             run: DescentRun | MomentRun = MomentRun(self, other, cleaning, hidden, size_query)
         else:
             run = DescentRun(self, chosen, cleaning, self.prepared(cleaning, chosen), size_query)
+            session.foresee(run.sums, run.rows.width)
             first = run.gradient(session, np.zeros(run.shape))
             mechanisms["gradients"] = Gaussian.of(first, count=chosen.steps)
             if chosen.level_share > 0:
@@ -250,6 +251,12 @@ class DescentRun:
     def shape(self) -> tuple[int, int]:
         """Of the coefficients of the descent."""
         return len(self.course.geometry.mean) + 1, self.solver.model.shape[1]
+
+    @property
+    def sums(self) -> int:
+        """Sums over the private rows: of each kind one is taken before the plan."""
+        levels = 2 * (self.course.level_share > 0)
+        return 1 + self.course.steps + levels + 2 * (self.size_query is not None)
 
     def gradient(self, session: Session, W: FloatArray) -> Hidden:
         """Hide the clipped gradient at W."""

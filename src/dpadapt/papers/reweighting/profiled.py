@@ -328,7 +328,7 @@ class ProfiledRegression:
         return session.hide(HuberGradient(rows, w, self.knee), keep=True)
 
     def _discrepancy(self, rows: Prepared) -> LabelledDiscrepancy:
-        return LabelledDiscrepancy(self.X, self.y, self.ball / self.row_unit, rows.cleaning)
+        return LabelledDiscrepancy(self.X, self.y, self.ball / self.row_unit, rows.cleaned)
 
     def _descend(
         self, private_gradient: Callable[[FloatArray], FloatArray], step: float, offset: float

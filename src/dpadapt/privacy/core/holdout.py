@@ -166,7 +166,7 @@ class PartRows(RowSource):
     def __init__(self, source: RowSource, share: float, *, held: bool) -> None:
         self._source, self._share, self._wanted = source, share, held
         self.columns, self.n_columns = source.columns, source.n_columns
-        self.labelled = source.labelled
+        self.labelled, self.keeping = source.labelled, source.keeping
         whose = np.arange(source.n_rows) if source.people is None else source.people.of
         mine = self._mine(whose)
         self._places: IntArray = np.flatnonzero(mine)

@@ -11,6 +11,7 @@ import numpy as np
 from ... import _validate
 from ..accounting.events import Event, Relation
 from ..rows.cells import places_of
+from ..rows.kept import Keeping, size_of
 from ..rows.schema import Schema
 from ..rows.sources import RowSource, SparseRows
 from ..rows.views import MappedRows, ReadRows, SelectedRows
@@ -52,6 +53,7 @@ class Private:
     See Also
     --------
     Private.from_parquet : rows in files larger than memory.
+    Private.kept : how much of them a session keeps, and where.
 
     Examples
     --------
@@ -222,6 +224,42 @@ class Private:
         listed = np.asarray(classes).tolist() if hasattr(classes, "dtype") else list(classes)
         places_of(listed)  # says so if two of them are the same label
         return self._of(self._rows.coded(listed), self._charged)
+
+    def kept(
+        self,
+        *,
+        memory: float | str | None = None,
+        spill: bool = True,
+        folder: str | Path | None = None,
+    ) -> Private:
+        """Return the rows as a view of which a session keeps so much, so that it reads them once.
+
+        A fit is a hundred sums over the rows and more. What reading and cleaning has made of them
+        is kept for the next sum: in memory, and what is more in a file, where it is read back at
+        the speed of the disk. The file has no name, only this user could open it, and it goes with
+        the session, also if the process is killed; but private rows are on that disk meanwhile.
+
+        Parameters
+        ----------
+        memory : float or str, optional
+            Bytes of memory for kept rows, as a number or as in "2GB". By default a quarter of what
+            is free.
+        spill : bool, default=True
+            Whether rows beyond that may be written to a file. If not, a fit that would need one is
+            refused, with a :class:`StorageError`.
+        folder : path, optional
+            Where the file is: on a fast disk. By default ``$TMPDIR``, or ``/var/tmp``.
+
+        Examples
+        --------
+        >>> Private([[1.0]] * 100).kept(memory="500MB", spill=False)
+        Private(100 rows, 1 column, unlabelled)
+        """
+        room = None if memory is None else size_of("memory", memory)
+        place = None if folder is None else Path(folder)
+        if place is not None and not place.is_dir():
+            raise ValueError(f"folder: there is no folder {place}.")
+        return self._of(self._rows.kept_as(Keeping(room, bool(spill), place)), self._charged)
 
     def open(
         self,

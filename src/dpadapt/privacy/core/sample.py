@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,12 @@ from numpy.typing import NDArray
 from dpadapt._types import FloatArray
 
 from ..accounting.events import Relation
-from ..rows.errors import PrivacyError
+from ..rows.errors import PrivacyError, StorageError
+from ..rows.kept import Shelf, Store
 from ..rows.quiet import muted
 from ..rows.sources import BLOCK_ROWS, RowSource
 from .cleaning import RowMap
+from .foreseen import Foreseen
 from .hidden import Opaque, Part
 from .home import Home
 
@@ -22,7 +25,6 @@ Known = NDArray[np.bool_]
 CleanBlock = tuple[FloatArray, FloatArray | None, Known | None]
 Reduction = Callable[[FloatArray, FloatArray | None, Known | None], FloatArray]
 Progress = Callable[[int, int], None]
-KEPT_BYTES = 1 << 30  # of cleaned rows, at most, that a session keeps for its next statistic
 # What the order of summation can do to a float64 sum, relative to one row: under add-remove every
 # later row moves to another place in its block. Holds up to 1e7 rows; must not tell how many.
 ORDER_SLACK = 1e-3
@@ -44,6 +46,8 @@ class Sample(Opaque):
     home : Home
         The process of the session.
     relation : {"replace-one", "add-remove"}
+    store : Store
+        Where cleaned rows are kept.
     part : {"all", "train", "holdout"}
     holdout : float
         Fraction of the rows in the part "holdout".
@@ -56,6 +60,7 @@ class Sample(Opaque):
         held: list[RowSource],
         home: Home,
         relation: Relation,
+        store: Store,
         part: Part = "all",
         holdout: float = 0.0,
         progress: Progress | None = None,
@@ -68,7 +73,8 @@ class Sample(Opaque):
         self._share: float | None = None
         self._probed: tuple[RowMap, FloatArray | None] | None = None
         self._keeps, self._origin = False, self
-        self._kept: list[tuple[RowMap, list[CleanBlock]]] = []  # one at most; shared by views
+        self._store, self.course = store, Foreseen()
+        self._kept: list[tuple[RowMap, Shelf]] = []  # one at most; shared by views
 
     @property
     def progress(self) -> Progress | None:
@@ -155,8 +161,8 @@ class Sample(Opaque):
     def lent(self, *, keep: bool = False, rows: bool = True) -> Sample:
         """View for one computation; who holds on to it has nothing in hand after :meth:`end`.
 
-        With ``keep`` cleaned rows stay in memory for the next pass, if they fit; without ``rows``
-        there are public facts alone.
+        With ``keep`` cleaned rows are kept for the next pass; without ``rows`` there are public
+        facts alone.
         """
         view = object.__new__(Sample)
         vars(view).update(vars(self))
@@ -176,26 +182,96 @@ class Sample(Opaque):
         """
         self.rows  # noqa: B018, refuses a view that has ended, also what was kept
         if not self._keeps:
-            return self._pass(cleaning)
-        for known, blocks in self._kept:
+            return self._counted(self._pass(cleaning))
+        for known, shelf in self._kept:
             if known is cleaning:
-                return blocks
-        kept = []
+                return self._counted(self._again(shelf))
+        return self._counted(self._keeping(cleaning))
+
+    def _counted(self, blocks: Iterator[CleanBlock]) -> Iterator[CleanBlock]:
+        yield from blocks
+        self.course.done += 1
+        if self.course.sums:
+            self._tell(0)
+
+    def _tell(self, rows: int) -> None:
+        if self.progress is not None:
+            self.progress(*self.course.shown(rows, self._n_rows))
+
+    def tell_end(self) -> None:
+        """Say that all sums are done, if it was said how many there would be."""
+        if self.progress is not None and self.course.sums:
+            self.progress(*self.course.end(self._n_rows))
+
+    def _keeping(self, cleaning: RowMap) -> Iterator[CleanBlock]:
+        """Rows as they are cleaned, kept on the way: all of them in the end, or none."""
+        if self._below(cleaning) is None:
+            self._kept.clear()  # for their room
+        shelf, last = None, False
         for block in self._pass(cleaning):
-            if block[0].nbytes / max(1, len(block[0])) * self._n_rows > KEPT_BYTES:
-                return self._pass(cleaning)
-            for array in block:  # a statistic must not change what the next one gets
-                if array is not None:
-                    array.flags.writeable = False
-            kept.append(block)
-        self._kept[:] = [(cleaning, kept)]
-        return kept
+            if not last:
+                shelf, last = self._added(shelf, block)
+            yield block
+        if shelf is not None and self._fits(shelf.seal):
+            self._kept[:] = [(cleaning, shelf)]
+
+    def _added(self, shelf: Shelf | None, block: CleanBlock) -> tuple[Shelf | None, bool]:
+        """A shelf with one block more; or none, and that no further block is to be kept."""
+        made: list[Shelf] = [] if shelf is None else [shelf]
+
+        def add() -> None:
+            made[:] = made or [self._shelf(block)]
+            made[0].add(block)
+
+        return (made[0], False) if self._fits(add) else (None, True)
+
+    def _fits(self, keep: Callable[[], None]) -> bool:
+        """Whether there was room; refused if there was none, unless the number is a secret."""
+        try:
+            keep()
+        except StorageError:
+            if self.relation == "replace-one":
+                raise
+            return False
+        return True
+
+    def _shelf(self, block: CleanBlock) -> Shelf:
+        rows = self._n_rows if self.relation == "add-remove" else self.n_rows
+        sizes = [array.nbytes for array in block if array is not None]
+        return self._store.shelf(sum(sizes) / max(1, len(block[0])) * rows)
+
+    def _again(self, shelf: Shelf) -> Iterator[CleanBlock]:
+        for X, y, known in shelf:
+            self.rows  # noqa: B018, refuses also in the middle
+            yield X, y, known
 
     def forget(self) -> None:
-        """Drop what was kept."""
+        """Drop what was kept, also for who still holds a block of it in a file."""
+        for _, shelf in self._kept:
+            shelf.close()
         self._kept.clear()
 
+    def _below(self, cleaning: RowMap) -> Shelf | None:
+        """Kept rows that a map is made of, if both leave out the same ones."""
+        below = getattr(cleaning, "made_of", None)
+        if below is None or not self._keeps:
+            return None
+        shelf = next((shelf for known, shelf in self._kept if known is below), None)
+        if shelf is None or self.leaves_out(below) != self.leaves_out(cleaning):
+            return None
+        return shelf
+
     def _pass(self, cleaning: RowMap) -> Iterator[CleanBlock]:
+        shelf = self._below(cleaning)
+        return self._read(cleaning) if shelf is None else self._further(cleaning, shelf)
+
+    def _further(self, cleaning: Any, shelf: Shelf) -> Iterator[CleanBlock]:
+        """Rows under a map of others that are kept; row by row it is what :meth:`_read` gives."""
+        for before, given, known in self._again(shelf):
+            X, y = cleaning.further(before, given)
+            yield self._left_out(cleaning, X, y, known, before)
+
+    def _read(self, cleaning: RowMap) -> Iterator[CleanBlock]:
         done, leaves_out = 0, self.leaves_out(cleaning)
         for table, labels in self.rows.blocks():
             self.rows  # noqa: B018, refuses also in the middle
@@ -204,17 +280,23 @@ class Sample(Opaque):
             size = table.shape[0]
             if len(X) != size:
                 raise PrivacyError("cleaning: a map of rows must keep every row.")
-            if known is not None:
-                X, none = blanked(X, known, table), self._nobody(cleaning)
-                y = None if y is None else np.where(known, y, 0.0 if none is None else none[0])
+            X, y, known = self._left_out(cleaning, X, y, known, table)
             if self.part != "all":
                 mine = self._mine(done + np.arange(size))
                 X, y = X[mine], None if y is None else y[mine]
                 known = None if known is None else known[mine]
-            yield X, y, known
+            yield _plain(X), y, known
             done += size
-            if self.progress is not None:
-                self.progress(done, self._n_rows)
+            self._tell(done)
+
+    def _left_out(
+        self, cleaning: RowMap, X: FloatArray, y: FloatArray | None, known: Known | None, given: Any
+    ) -> CleanBlock:
+        """A block in which rows that do not count are one public row."""
+        if known is None:
+            return _plain(X), y, None
+        X, none = blanked(X, known, given), self._nobody(cleaning)
+        return _plain(X), None if y is None else np.where(known, y, _first(none)), known
 
     def _mine(self, places: NDArray[np.intp]) -> Known:
         """Which places are of this part."""
@@ -241,6 +323,15 @@ class Sample(Opaque):
             lost += (total - (grown - part_of_block)) + (block - part_of_block)
             total = grown
         return np.asarray(total + lost)
+
+
+def _first(labels: FloatArray | None) -> float:
+    return 0.0 if labels is None else float(labels[0])
+
+
+def _plain(X: FloatArray) -> FloatArray:
+    """The same in one piece of memory, so that it has the same layout when it comes from a file."""
+    return X if X.flags.forc else np.array(X, order="K")
 
 
 def blanked(X: FloatArray, known: Known, given: object) -> FloatArray:

@@ -74,8 +74,8 @@ class Session:
         self._home, self._held, self.n_columns = Home("the session"), [rows], rows.n_columns
         self._source, self._budgets, self._label = source, budgets, label
         # under add-remove neither the guarantee nor a progress bar may tell how many rows there are
-        counted = relation == "replace-one"
-        self._samples = {"all": Sample(self._held, self._home, relation)}
+        counted, self._store = relation == "replace-one", rows.keeping.store()
+        self._samples = {"all": Sample(self._held, self._home, relation, self._store)}
         self._samples["all"].progress = progress if counted else None
         self._bounds: dict[str, float] = rows.sizes() if counted else {}
         self._events: tuple[Event, ...] | None = None
@@ -89,11 +89,13 @@ class Session:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *failure: object) -> None:
         self._held.clear()
         self._early.clear()
         for sample in self._samples.values():
             sample.forget()
+        if not any(failure):
+            self._samples["all"].tell_end()
 
     def __reduce__(self) -> Any:
         raise TypeError("a session cannot be copied or pickled.")
@@ -136,6 +138,39 @@ class Session:
         sample = self._samples[part if part in self._samples else "all"]
         return sample.counted_rows if sample.n_rows else 0
 
+    def foresee(self, sums: int, *widths: int) -> None:
+        """Say how many sums over the rows will be taken, and how wide rows are that are kept.
+
+        Rows that would find no room are refused here by public sizes, so said before ``plan`` it is
+        before anything is charged. And progress counts all of these sums from here on.
+
+        Parameters
+        ----------
+        sums : int
+            In all. It may be said again, once more is known.
+        *widths : int
+            Columns of the rows that are kept at the same time, for statistics with the same
+            cleaning.
+
+        Examples
+        --------
+        >>> from dpadapt.privacy import Private
+        >>> private = Private([[1.0, 2.0]] * 1000).kept(memory="20kB", spill=False)
+        >>> with private.open(epsilon=1.0, delta=1e-6) as session:
+        ...     session.foresee(100, 2)
+        >>> with private.open(epsilon=1.0, delta=1e-6) as session:  # doctest: +ELLIPSIS
+        ...     session.foresee(100, 2)
+        ...     session.foresee(100, 3)
+        Traceback (most recent call last):
+        ...
+        dpadapt.privacy.rows.errors.StorageError: cleaned rows take 2.4e-05 GB, and 2e-05 GB of ...
+        """
+        sample = self._samples["all"]
+        sample.course.sums = sums + (self._counting is not None)
+        if self.relation == "replace-one":  # else the number of rows is a secret
+            labels = sample.labelled * 9  # bytes: one, and whether there is one
+            self._store.check(self.n_given * sum(8 * width + labels for width in widths))
+
     def sensitivity(self, statistic: Statistic, part: Part = "all") -> float:
         """Sensitivity of a statistic of these rows, by public facts; no row is read."""
         _validate.plain_numbers(statistic)
@@ -151,7 +186,7 @@ class Session:
         statistic : Statistic
         part : {"all", "train", "holdout"}
         keep : bool, default=False
-            Whether to keep cleaned rows in memory for the next statistic with the same cleaning.
+            Whether to keep cleaned rows for the next statistic with the same cleaning.
         """
         sensitivity = self.sensitivity(statistic, part)  # first: it refuses what could overflow
         view = self._part(part).lent(keep=keep)

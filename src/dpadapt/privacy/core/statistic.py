@@ -18,8 +18,8 @@ import numpy as np
 from dpadapt._types import FloatArray
 
 from ..rows.errors import PrivacyError
+from ..rows.memory import check_memory
 from .cleaning import RowMap
-from .memory import check_memory
 from .sample import ORDER_SLACK, ROUNDING, Known, Sample
 
 MOST_SUM = 1e290  # of rows times the bound on one of them; float64 ends at 1.8e308

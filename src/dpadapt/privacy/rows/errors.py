@@ -44,6 +44,18 @@ class LedgerError(PrivacyError):
     """The durable ledger could not be read or written; nothing was charged or released."""
 
 
+class StorageError(PrivacyError):
+    """Rows find no room, in memory or on a disk, to be kept for the next sum.
+
+    Sizes alone decide. Where it can be foreseen, it is told before anything is charged.
+
+    Examples
+    --------
+    >>> issubclass(StorageError, PrivacyError)
+    True
+    """
+
+
 class BudgetExceeded(PrivacyError):
     """A charge would pass the budget: refused before any noise was drawn.
 

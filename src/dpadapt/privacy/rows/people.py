@@ -144,6 +144,7 @@ class PeopleRows(RowSource):
         self._source, self.people = source, people
         self.n_rows, self.labelled = people.size * people.each, source.labelled
         self.columns, self.n_columns = source.columns, source.n_columns
+        self.keeping = source.keeping
 
     def blocks(self) -> Iterator[Block]:
         for start in range(0, self.n_rows, self.block_rows):

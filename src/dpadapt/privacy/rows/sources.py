@@ -22,6 +22,7 @@ from . import parquet as _parquet
 from .arrow import ArrowBlock, arrow_cells
 from .cells import cells_of, codes, numbers_of
 from .errors import PrivacyError
+from .kept import Keeping
 from .quiet import quiet
 from .schema import as_read
 from .tables import Table, numbers, objects
@@ -48,6 +49,15 @@ class RowSource(ABC):
     n_columns: int
     labelled: bool
     people: Any = None  # whose rows they are, where people have several (people.py)
+    keeping: Keeping = Keeping()  # what a session may keep of them
+
+    def kept_as(self, keeping: Keeping) -> RowSource:
+        """Return the same rows, of which as much may be kept; also what a view of them keeps."""
+        new = copy.copy(self)
+        new.keeping = keeping
+        if isinstance(inner := vars(self).get("_source"), RowSource):
+            vars(new)["_source"] = inner.kept_as(keeping)
+        return new
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:

@@ -11,14 +11,15 @@ import numpy as np
 from dpadapt._types import FloatArray, IntArray
 
 from .arrow import ArrowBlock
+from .errors import StorageError
 from .foreign import Alone, apply, note
+from .kept import Keeping, Shelf
 from .row_wise import row_wise
 from .schema import ReadBlock, Schema, is_sparse, with_schema
 from .sources import Block, ParquetRows, RowSource, unique
 from .tables import Table, numbers
 
 _SLOW_ROWS = 256  # in a block, where a map is called for each row
-_KEPT_BYTES = 1 << 30  # of what it made of them, at most
 
 View = TypeVar("View", "SelectedRows", "MappedRows", "ReadRows")
 
@@ -40,6 +41,7 @@ class SelectedRows(RowSource):
         self._source: RowSource = source._source if isinstance(source, SelectedRows) else source
         self.columns, self.n_columns = unique(columns), len(columns)
         self.n_rows, self.labelled, self.people = source.n_rows, source.labelled, source.people
+        self.keeping = source.keeping
 
     def blocks(self) -> Iterator[Block]:
         if isinstance(self._source, ParquetRows):
@@ -90,6 +92,7 @@ class ReadRows(RowSource):
         self.columns = None if schema.names is None else unique(schema.names)
         self.n_columns = len(schema.columns)
         self.n_rows, self.labelled, self.people = source.n_rows, source.labelled, source.people
+        self.keeping = source.keeping
 
     def blocks(self) -> Iterator[Block]:
         for table, y in self._source.blocks():
@@ -117,9 +120,9 @@ class MappedRows(RowSource):
 
     A map that is known to treat every row on its own is given blocks, any other one row a call, so
     that what a row becomes never depends on who else is there (:mod:`.foreign`); its rows are kept
-    for the next pass, if they fit into memory. A row on which it fails becomes NaN, which cleaning
-    turns into the public mean. What the map warns, logs or prints is swallowed, because it may
-    speak of private values. It works on a copy, so it may change what it is given.
+    for the next pass, if they find room (:mod:`.kept`). A row on which it fails becomes NaN, which
+    cleaning turns into the public mean. What the map warns, logs or prints is swallowed, because it
+    may speak of private values. It works on a copy, so it may change what it is given.
 
     Types without missing cells (whole numbers, flags) are seen as the public rows have them by a
     row that fits them; a row that does not is seen with floats, and NaN where a cell is missing.
@@ -129,10 +132,11 @@ class MappedRows(RowSource):
         self._source, self._transform = source, transform
         self.columns, self.n_columns = None, width
         self.n_rows, self.labelled, self.people = source.n_rows, source.labelled, source.people
+        self.keeping = source.keeping
         self._slow = not row_wise(transform)
         if self._slow:
             Alone(transform).check()
-        self._kept: list[FloatArray] = []  # of a slow map, once it has seen all rows
+        self._kept: list[Shelf] = []  # of a slow map, once it has seen all rows; views share it
 
     def blocks(self) -> Iterator[Block]:
         if not self._slow:
@@ -140,17 +144,29 @@ class MappedRows(RowSource):
                 yield self._mapped(table), y
             return
         note(self._transform)  # it may have seen them before
-        known, made = iter(self._kept), []
+        known = iter(self._kept[0]) if self._kept else iter(())
+        shelf = None if self._kept else self._shelf()
         for table, y in self._source.blocks():
             for start in range(0, table.shape[0], _SLOW_ROWS):  # so that a progress bar moves
                 cut = slice(start, start + _SLOW_ROWS)
-                rows = next(known, None)
+                (rows,) = next(known, (None,))
                 if rows is None:
                     rows = self._mapped(table.iloc[cut] if hasattr(table, "iloc") else table[cut])
-                    made.append(rows)
+                    if shelf is not None and not _fits(shelf.add, (rows,)):
+                        shelf = None
                 yield rows.copy(), None if y is None else y[cut]
-        if not self._kept and self.n_rows * self.n_columns * 8 <= _KEPT_BYTES:
-            self._kept.extend(made)
+        if shelf is not None and _fits(shelf.seal):
+            self._kept[:] = [shelf]
+
+    def _shelf(self) -> Shelf | None:
+        """A place for all rows; None where there is no room."""
+        store, needed = self.keeping.store(), self.n_rows * self.n_columns * 8
+        return store.shelf(needed) if _fits(store.check, needed) else None
+
+    def kept_as(self, keeping: Keeping) -> RowSource:
+        new = super().kept_as(keeping)
+        vars(new)["_kept"] = []
+        return new
 
     def labels(self) -> FloatArray:
         return self._source.labels()
@@ -194,6 +210,19 @@ class MappedRows(RowSource):
 
     def coded(self, classes: Any) -> MappedRows:
         return _on(self, self._source.coded(classes), self.n_rows)
+
+
+def _fits(keep: Callable[..., None], *given: Any) -> bool:
+    """Whether there was room.
+
+    Where there is none, rows are made again, without a word: their number may be a secret, and
+    whoever keeps cleaned rows refuses where it is none.
+    """
+    try:
+        keep(*given)
+    except StorageError:
+        return False
+    return True
 
 
 def _unless_none(blank: Any) -> Any:

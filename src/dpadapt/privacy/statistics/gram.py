@@ -14,10 +14,10 @@ from dpadapt._types import FloatArray
 from ... import _validate
 from ..core.cleaning import Cleaning, shrink_factors
 from ..core.hidden import Opaque
-from ..core.memory import check_memory
 from ..core.sample import Sample
 from ..core.statistic import Statistic, check_sum
 from ..rows.foreign import apply, apply_to_pairs
+from ..rows.memory import check_memory
 from ..rows.tables import Table
 
 _PIECE = 1024  # rows that a kernel is asked about at once: what it returns stays small

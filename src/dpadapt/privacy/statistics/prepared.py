@@ -29,7 +29,9 @@ class Prepared:
 
     Parameters
     ----------
-    cleaning : Cleaning
+    cleaning : Cleaning or Prepared
+        Of prepared rows: what these were made with (experts, say) is not computed again where a
+        session has kept them.
     function : callable
         From cleaned (X, y) to the prepared rows, an array with ``width`` columns, and labels.
     width : int
@@ -45,7 +47,7 @@ class Prepared:
            [0.]])
     """
 
-    cleaning: Cleaning
+    cleaning: Cleaning | Prepared
     function: Callable[[FloatArray, FloatArray | None], tuple[FloatArray, FloatArray | None]]
     width: int
     measured: int = 0
@@ -63,9 +65,25 @@ class Prepared:
         """Of the cleaning."""
         return self.cleaning.radius
 
+    @property
+    def made_of(self) -> Prepared | None:
+        """The prepared rows that it is made of; None for cleaned ones."""
+        return self.cleaning if type(self.cleaning) is Prepared else None
+
+    @property
+    def cleaned(self) -> Cleaning:
+        """How rows are cleaned before all else."""
+        below = self.cleaning
+        return below.cleaned if isinstance(below, Prepared) else below
+
     def __call__(self, X: Table, y: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         """Clean one block, and map it."""
-        rows, labels = self.cleaning(X, y)
+        return self.further(*self.cleaning(X, y))
+
+    def further(
+        self, rows: FloatArray, labels: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Map one block that is cleaned, or prepared, already."""
         foreign = not row_wise(self.function)
         finish = partial(self._finish, foreign, labels is not None)
         results, failed = apply(self.function, (rows, labels), len(rows), finish)

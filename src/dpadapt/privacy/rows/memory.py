@@ -22,7 +22,7 @@ def check_memory(label: str, needed: float) -> None:
     >>> check_memory("rows", 1e18)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    dpadapt.privacy.core.memory.NotEnoughMemory: rows: 1e+09 GB of memory are needed, and ... GB \
+    dpadapt.privacy.rows.memory.NotEnoughMemory: rows: 1e+09 GB of memory are needed, and ... GB \
 are free. Take fewer rows or columns, or a machine or container that has more memory.
     """
     if needed > (free := free_memory()):
