@@ -6,6 +6,8 @@ import errno
 import gc
 import os
 import stat
+import subprocess
+import sys
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -248,6 +250,86 @@ def test_a_forked_process_reads_nothing_of_it(spilled):
             os._exit(0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         assert session.hide(Sum(), keep=True).shape == (3,)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_what_a_forked_process_drops_is_still_there_for_others(spilled):
+    """A child that leaves the session, holding a block, once blanked the rows of its parent."""
+    with spilled.open(**BUDGET) as session, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = session.hide(Rows(CLEANING), keep=True)._value
+        held = list(shelf_of(session))
+        child = os.fork()
+        if not child:
+            try:
+                session.__exit__(None, None, None)
+            finally:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert held[-1][0].any()
+        np.testing.assert_array_equal(session.hide(Rows(CLEANING), keep=True)._value, expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_may_open_the_same_rows(tmp_path):
+    """What a slow map made is the view's, not the session's: a child once broke down on it."""
+    private = Private(X[:300]).map(slow, 2).kept(memory=0, folder=tmp_path)
+    slow.calls = 0  # type: ignore[attr-defined]
+    with private.open(**BUDGET) as session:
+        expected = session.hide(Rows(Cleaning(9.0)))._value
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if not child:
+        try:
+            with private.open(**BUDGET) as session:
+                found = session.hide(Rows(Cleaning(9.0)))._value
+            os._exit(0 if found.tobytes() == expected.tobytes() else 3)
+        finally:
+            os._exit(4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+_READING = """
+import sys, threading, time
+import numpy as np
+from pathlib import Path
+from dpadapt.privacy.rows.kept import Keeping
+
+shelf = Keeping(memory=0.0, folder=Path(sys.argv[1])).store().shelf(1.6e8)
+for _ in range(20):
+    shelf.add((np.ones(1_000_000),))
+shelf.seal()
+blocks, done = [block for (block,) in shelf], []
+
+def read():
+    while not done:
+        sum(block.sum() for block in blocks)
+
+thread = threading.Thread(target=read)
+thread.start()
+time.sleep(0.1)
+shelf.close()
+done.append(True)
+thread.join()
+print(any(block.any() for block in blocks))
+"""
+
+
+def test_who_reads_a_block_while_it_is_blanked_goes_on(tmp_path):
+    """A file that is cut for a moment ends the process that reads in it, with no word."""
+    command = [sys.executable, "-c", _READING, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "False\n")
+
+
+def test_rows_are_blanked_on_a_disk_that_cannot_free_parts_of_a_file(spilled, monkeypatch):
+    monkeypatch.delattr(kept_module.mmap, "MADV_REMOVE")
+    with spilled.open(**BUDGET) as session:
+        session.hide(Sum(), keep=True)
+        session.hide(query := Sum(), keep=True)
+        assert query.held[-1].any()
+    assert not any(block.any() for block in query.held[1:])
 
 
 def slow(rows: Any) -> Any:
