@@ -439,6 +439,22 @@ def test_rows_that_are_made_of_kept_rows_are_the_same(memory, part, tmp_path):
         assert not found[0][np.isnan(y), :2].any()  # what is left out stays out
 
 
+@pytest.mark.parametrize("unit", [None, np.arange(SOME) // 4])
+def test_rows_that_count_no_more_are_not_kept(unit):
+    """Rows without a label are left out from then on, and people have others in their places."""
+    y = np.where(np.arange(SOME) % 3 == 0, np.nan, Y[:SOME])
+    people: dict[str, Any] = {} if unit is None else {"unit": unit, "max_rows": 3}
+    for cleaning in (CLEANING, Cleaning(9.0)):
+        found = []
+        for keep in (False, True):
+            with Private(X[:SOME], y, **people).open(**BUDGET) as session:
+                before = session.hide(Rows(cleaning), keep=keep)._value
+                session.leave_out_unlabelled()
+                found.append(session.hide(Rows(cleaning), keep=keep)._value)
+        np.testing.assert_array_equal(*found)
+    assert not np.array_equal(found[0], before)
+
+
 class Unlabelled:
     """A map of prepared rows that reads no labels."""
 

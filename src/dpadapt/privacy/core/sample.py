@@ -107,6 +107,8 @@ class Sample(Opaque):
 
     def count(self, share: float) -> None:
         """From now on only rows with a label count, in all views: about this part of the rows."""
+        if self._origin._share is None:  # what was kept may hold rows that count no more
+            self.forget()
         self._held[:] = [rows.with_labels() for rows in self._held]
         self._origin._share = share
 
