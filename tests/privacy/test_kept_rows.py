@@ -102,6 +102,43 @@ def test_blocks_come_back_in_the_same_layout(tmp_path):
             np.testing.assert_array_equal(found, was)
 
 
+class LabelInColumn(Cleaning):
+    """A map whose labels are a column of its rows: they are no piece of memory of their own."""
+
+    def __call__(self, X, y):
+        X, _ = super().__call__(X, y)
+        return X, X.copy(order="C")[::-1, 0]
+
+
+@pytest.mark.parametrize("memory", [0, "1GB"])
+def test_labels_that_are_a_view_come_back_as_they_were(tmp_path, memory):
+    cleaning = LabelInColumn(9.0)
+
+    class Labels(Sum):
+        def shape(self, n_columns):
+            return (2,)
+
+        def block(self, X, y):
+            self.held.append(y.copy())
+            return np.array([y @ y, float(y.flags.c_contiguous)])
+
+    with Private(X, Y).kept(memory=memory, folder=tmp_path).open(**BUDGET) as session:
+        first, again = (session.hide(Labels(cleaning), keep=True)._value for _ in range(2))
+    assert first.tobytes() == again.tobytes()
+    with Private(X, Y).open(**BUDGET) as session:
+        assert session.hide(Labels(cleaning))._value.tobytes() == first.tobytes()
+
+
+def test_what_is_no_piece_of_memory_is_kept_as_one(tmp_path):
+    given = (X[:100, 1], Y[:100][::-1], np.broadcast_to(np.float64(3.0), 100), X[:100, ::-1])
+    shelf = Keeping(memory=0, folder=tmp_path).store().shelf(1.0)
+    shelf.add(given)
+    shelf.seal()
+    (found,) = shelf
+    for was, now in zip(given, found, strict=True):
+        np.testing.assert_array_equal(now, was)
+
+
 def test_the_file_has_no_name_and_only_this_user_could_open_it(spilled, tmp_path):
     with spilled.open(**BUDGET) as session:
         session.hide(Sum(), keep=True)

@@ -287,7 +287,7 @@ class Sample(Opaque):
                 mine = self._mine(done + np.arange(size))
                 X, y = X[mine], None if y is None else y[mine]
                 known = None if known is None else known[mine]
-            yield _plain(X), y, known
+            yield _plain(X), None if y is None else _plain(y), known
             done += size
             self._tell(done)
 
@@ -296,7 +296,7 @@ class Sample(Opaque):
     ) -> CleanBlock:
         """A block in which rows that do not count are one public row."""
         if known is None:
-            return _plain(X), y, None
+            return _plain(X), None if y is None else _plain(y), None
         X, none = blanked(X, known, given), self._nobody(cleaning)
         return _plain(X), None if y is None else np.where(known, y, _first(none)), known
 

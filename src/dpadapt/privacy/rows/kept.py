@@ -225,6 +225,8 @@ class Shelf:
     def _written(self, array: Any) -> _Place:
         if self._file is None:
             self._file = self._store.file(max(1, math.ceil(self._needed - self._held)))
+        if not array.flags.forc:  # no piece of memory of its own
+            array = np.array(array, order="K")
         start = -(-self._size // _APART) * _APART
         _write(self._file, bytes(start - self._size))
         _write(self._file, array.ravel(order="K").view(np.uint8))
