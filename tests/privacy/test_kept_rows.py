@@ -428,6 +428,26 @@ def test_sizes_that_are_none(given):
         size_of("memory", given)
 
 
+def test_a_folder_is_where_it_was_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    private = Private(X, Y).kept(memory=0, folder=".")
+    monkeypatch.chdir("/")
+    assert private._rows.keeping.folder == tmp_path
+
+
+def test_a_folder_where_nobody_may_write_is_told_before_the_charge(tmp_path, monkeypatch):
+    def refused(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EACCES, "a private value")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refused)
+    with Private(X, Y).kept(memory=0, folder=tmp_path).open(**BUDGET) as session:
+        with pytest.raises(StorageError, match=r"could not be kept .*Permission denied") as told:
+            session.foresee(100, 3)
+        assert "a private value" not in str(told.value)
+    with Private(X, Y).kept(memory="1GB", folder=tmp_path).open(**BUDGET) as session:
+        session.foresee(100, 3)  # which needs no file
+
+
 def test_a_folder_that_is_none():
     with pytest.raises(ValueError, match="folder: there is no folder"):
         Private(X).kept(folder="/nowhere/at/all")

@@ -256,7 +256,7 @@ class Private:
         Private(100 rows, 1 column, unlabelled)
         """
         room = None if memory is None else size_of("memory", memory)
-        place = None if folder is None else Path(folder)
+        place = None if folder is None else Path(folder).absolute()
         if place is not None and not place.is_dir():
             raise ValueError(f"folder: there is no folder {place}.")
         return self._of(self._rows.kept_as(Keeping(room, bool(spill), place)), self._charged)

@@ -126,6 +126,10 @@ the command line --keep-memory, --spill-folder.
                 "private.kept(memory=..., folder=...); on the command line --spill-folder, "
                 "--keep-memory."
             )
+        try:
+            tempfile.TemporaryFile(dir=self._folder).close()
+        except OSError as error:  # nobody may write there
+            raise self.full(error) from None
 
     def shelf(self, needed: float) -> Shelf:
         """A place for blocks that take so many bytes together; refused if there is no room."""
