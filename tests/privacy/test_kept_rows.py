@@ -122,10 +122,10 @@ def test_labels_that_are_a_view_come_back_as_they_were(tmp_path, memory):
             self.held.append(y.copy())
             return np.array([y @ y, float(y.flags.c_contiguous)])
 
-    with Private(X, Y).kept(memory=memory, folder=tmp_path).open(**BUDGET) as session:
+    with Private(X).kept(memory=memory, folder=tmp_path).open(**BUDGET) as session:
         first, again = (session.hide(Labels(cleaning), keep=True)._value for _ in range(2))
     assert first.tobytes() == again.tobytes()
-    with Private(X, Y).open(**BUDGET) as session:
+    with Private(X).open(**BUDGET) as session:
         assert session.hide(Labels(cleaning))._value.tobytes() == first.tobytes()
 
 
