@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpadapt.papers.hybrid.doors.draws import Loan
 from dpadapt.privacy import Cleaning, PrivacyError, Private, RowMean, Rows, RowSum, StorageError
 from dpadapt.privacy.rows import kept as kept_module
 from dpadapt.privacy.rows.kept import Keeping, size_of
@@ -409,6 +410,8 @@ def test_views_keep_as_the_rows_that_they_are_of(tmp_path):
         private.select(["a"]).map(np.sin, 1).encode([0, 1]),
         Private(X, Y).map(np.sin, 3).kept(memory="3MB"),
         Private(X, unit=np.arange(ROWS) // 2, max_rows=2).kept(memory="3MB"),
+        Loan(private._rows.sampled(np.arange(10))).__enter__(),
+        Loan(private._rows.sampled(np.arange(10))).__enter__().encode([0, 1]),
     )
     for view in views:
         with view.open(**BUDGET) as session:
