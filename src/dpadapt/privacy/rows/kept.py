@@ -151,7 +151,9 @@ the command line --keep-memory, --spill-folder.
     def file(self, size: int) -> IO[bytes]:
         """A file of that size without a name, for this user alone."""
         if not self._spill:
-            raise StorageError("kept rows took more memory than foreseen. Nothing was released.")
+            raise StorageError(
+                "kept rows take more memory than foreseen. What was charged before is spent."
+            )
         # 0600, deleted while open; without a buffer, which a forked process would write out again
         file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
         try:
@@ -167,9 +169,9 @@ the command line --keep-memory, --spill-folder.
         """What is said if the file cannot be made or written."""
         why = os.strerror(error.errno) if error.errno else "an error of the disk"
         return StorageError(
-            f"cleaned rows could not be kept in {self._folder} ({why}). Nothing was released. Name "
-            "another folder, or allow more memory: private.kept(memory=..., folder=...); on the "
-            "command line --spill-folder, --keep-memory."
+            f"cleaned rows could not be kept in {self._folder} ({why}). What was charged before is "
+            "spent. Name another folder, or allow more memory: private.kept(memory=..., "
+            "folder=...); on the command line --spill-folder, --keep-memory."
         )
 
 
