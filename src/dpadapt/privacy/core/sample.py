@@ -13,7 +13,7 @@ from dpadapt._types import FloatArray
 
 from ..accounting.events import Relation
 from ..rows.errors import PrivacyError, StorageError
-from ..rows.kept import Shelf, Store
+from ..rows.kept import Shelf, Store, locked
 from ..rows.quiet import muted
 from ..rows.sources import BLOCK_ROWS, RowSource
 from .cleaning import RowMap
@@ -211,9 +211,10 @@ class Sample(Opaque):
             self._kept.clear()  # for their room
         shelf, last = None, False
         for block in self._pass(cleaning):
+            X, y, known = (locked(each) for each in block)
             if not last:
-                shelf, last = self._added(shelf, block)
-            yield block
+                shelf, last = self._added(shelf, (X, y, known))
+            yield X, y, known
         if shelf is not None and self._fits(shelf.seal):
             self._kept[:] = [(cleaning, shelf)]
 

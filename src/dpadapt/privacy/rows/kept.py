@@ -213,10 +213,7 @@ class Shelf:
         self._maker = os.getpid()
 
     def add(self, block: Kept) -> None:
-        """Keep one more block, whose arrays nobody can change from then on."""
-        for array in block:
-            if array is not None:
-                array.flags.writeable = False
+        """Keep one more block, of arrays that nobody changes any more (:func:`locked`)."""
         size = sum(array.nbytes for array in block if array is not None)
         if (self._file is None or not size) and self._store.take(size):
             self._held += size
@@ -299,6 +296,27 @@ class Shelf:
     def __del__(self) -> None:  # another statistic may be reading a block: none is blanked
         with contextlib.suppress(Exception):  # the process may be ending
             self._release()
+
+
+def locked(array: Any) -> Any:
+    """The same numbers in the same layout, which nobody can change through what is returned.
+
+    A flag alone could be set back by whoever is given an array.
+
+    Examples
+    --------
+    >>> locked(np.ones(2)).flags.writeable = True
+    Traceback (most recent call last):
+    ...
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    if array is None:
+        return None
+    if not array.flags.forc:  # no piece of memory of its own
+        array = np.array(array, order="K")
+    memory = memoryview(array.ravel(order="K").view(np.uint8)).toreadonly()
+    held = np.asarray(memory)  # numpy would look through a view of memory, and find the array
+    return np.ndarray(array.shape, array.dtype, held, 0, array.strides)
 
 
 def _write(file: IO[bytes], data: Any) -> None:
