@@ -238,6 +238,7 @@ class Private:
         is kept for the next sum: in memory, and what is more in a file, where it is read back at
         the speed of the disk. The file has no name, only this user could open it, and it goes with
         the session, also if the process is killed; but private rows are on that disk meanwhile.
+        What a :meth:`map` made that takes one row a call goes with the view, not with a session.
 
         Parameters
         ----------
