@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpadapt.papers.hybrid.doors.draws import Loan
 from dpadapt.privacy import Cleaning, PrivacyError, Private, RowMean, Rows, RowSum, StorageError
 from dpadapt.privacy.rows import kept as kept_module
 from dpadapt.privacy.rows.kept import Keeping, size_of
@@ -104,6 +105,43 @@ def test_blocks_come_back_in_the_same_layout(tmp_path):
             np.testing.assert_array_equal(found, was)
 
 
+class LabelInColumn(Cleaning):
+    """A map whose labels are a column of its rows: they are no piece of memory of their own."""
+
+    def __call__(self, X, y):
+        X, _ = super().__call__(X, y)
+        return X, X.copy(order="C")[::-1, 0]
+
+
+@pytest.mark.parametrize("memory", [0, "1GB"])
+def test_labels_that_are_a_view_come_back_as_they_were(tmp_path, memory):
+    cleaning = LabelInColumn(9.0)
+
+    class Labels(Sum):
+        def shape(self, n_columns):
+            return (2,)
+
+        def block(self, X, y):
+            self.held.append(y.copy())
+            return np.array([y @ y, float(y.flags.c_contiguous)])
+
+    with Private(X).kept(memory=memory, folder=tmp_path).open(**BUDGET) as session:
+        first, again = (session.hide(Labels(cleaning), keep=True)._value for _ in range(2))
+    assert first.tobytes() == again.tobytes()
+    with Private(X).open(**BUDGET) as session:
+        assert session.hide(Labels(cleaning))._value.tobytes() == first.tobytes()
+
+
+def test_what_is_no_piece_of_memory_is_kept_as_one(tmp_path):
+    given = (X[:100, 1], Y[:100][::-1], np.broadcast_to(np.float64(3.0), 100), X[:100, ::-1])
+    shelf = Keeping(memory=0, folder=tmp_path).store().shelf(1.0)
+    shelf.add(given)
+    shelf.seal()
+    (found,) = shelf
+    for was, now in zip(given, found, strict=True):
+        np.testing.assert_array_equal(now, was)
+
+
 def test_the_file_has_no_name_and_only_this_user_could_open_it(spilled, tmp_path):
     with spilled.open(**BUDGET) as session:
         session.hide(Sum(), keep=True)
@@ -124,11 +162,8 @@ def test_no_statistic_can_change_what_is_kept(spilled):
                 for block in query.held:
                     with pytest.raises(ValueError, match="read-only"):
                         block[0] = 1.0
-    with spilled.open(**BUDGET) as session:
-        session.hide(Sum(), keep=True)
-        session.hide(query := Sum(), keep=True)
-        with pytest.raises(ValueError, match="WRITEABLE"):
-            query.held[-1].flags.writeable = True
+                    with pytest.raises(ValueError, match="WRITEABLE"):
+                        block.flags.writeable = True
 
 
 def test_nobody_reads_rows_of_a_file_after_the_session_is_closed(spilled):
@@ -191,6 +226,7 @@ def test_a_disk_that_fails_keeps_no_half(tmp_path, monkeypatch, where):
         with pytest.raises(StorageError, match=r"could not be kept .*No space left") as told:
             session.hide(Sum(), keep=True)
         assert "a private value" not in str(told.value)
+        assert "released" not in str(told.value)  # other sums may have been
         gc.collect()
         sample = session._samples["all"]
         assert not sample._kept
@@ -254,6 +290,86 @@ def test_a_forked_process_reads_nothing_of_it(spilled):
         assert session.hide(Sum(), keep=True).shape == (3,)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_what_a_forked_process_drops_is_still_there_for_others(spilled):
+    """A child that leaves the session, holding a block, once blanked the rows of its parent."""
+    with spilled.open(**BUDGET) as session, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = session.hide(Rows(CLEANING), keep=True)._value
+        held = list(shelf_of(session))
+        child = os.fork()
+        if not child:
+            try:
+                session.__exit__(None, None, None)
+            finally:
+                os._exit(0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert held[-1][0].any()
+        np.testing.assert_array_equal(session.hide(Rows(CLEANING), keep=True)._value, expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
+def test_a_forked_process_may_open_the_same_rows(tmp_path):
+    """What a slow map made is the view's, not the session's: a child once broke down on it."""
+    private = Private(X[:300]).map(slow, 2).kept(memory=0, folder=tmp_path)
+    slow.calls = 0  # type: ignore[attr-defined]
+    with private.open(**BUDGET) as session:
+        expected = session.hide(Rows(Cleaning(9.0)))._value
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        child = os.fork()
+    if not child:
+        try:
+            with private.open(**BUDGET) as session:
+                found = session.hide(Rows(Cleaning(9.0)))._value
+            os._exit(0 if found.tobytes() == expected.tobytes() else 3)
+        finally:
+            os._exit(4)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+_READING = """
+import sys, threading, time
+import numpy as np
+from pathlib import Path
+from dpadapt.privacy.rows.kept import Keeping
+
+shelf = Keeping(memory=0.0, folder=Path(sys.argv[1])).store().shelf(1.6e8)
+for _ in range(20):
+    shelf.add((np.ones(1_000_000),))
+shelf.seal()
+blocks, done = [block for (block,) in shelf], []
+
+def read():
+    while not done:
+        sum(block.sum() for block in blocks)
+
+thread = threading.Thread(target=read)
+thread.start()
+time.sleep(0.1)
+shelf.close()
+done.append(True)
+thread.join()
+print(any(block.any() for block in blocks))
+"""
+
+
+def test_who_reads_a_block_while_it_is_blanked_goes_on(tmp_path):
+    """A file that is cut for a moment ends the process that reads in it, with no word."""
+    command = [sys.executable, "-c", _READING, str(tmp_path)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stdout) == (0, "False\n")
+
+
+def test_rows_are_blanked_on_a_disk_that_cannot_free_parts_of_a_file(spilled, monkeypatch):
+    monkeypatch.delattr(kept_module.mmap, "MADV_REMOVE")
+    with spilled.open(**BUDGET) as session:
+        session.hide(Sum(), keep=True)
+        session.hide(query := Sum(), keep=True)
+        assert query.held[-1].any()
+    assert not any(block.any() for block in query.held[1:])
+
+
 def slow(rows: Any) -> Any:
     slow.calls += len(rows)  # type: ignore[attr-defined]
     return rows[:, :2]
@@ -294,6 +410,8 @@ def test_views_keep_as_the_rows_that_they_are_of(tmp_path):
         private.select(["a"]).map(np.sin, 1).encode([0, 1]),
         Private(X, Y).map(np.sin, 3).kept(memory="3MB"),
         Private(X, unit=np.arange(ROWS) // 2, max_rows=2).kept(memory="3MB"),
+        Loan(private._rows.sampled(np.arange(10))).__enter__(),
+        Loan(private._rows.sampled(np.arange(10))).__enter__().encode([0, 1]),
     )
     for view in views:
         with view.open(**BUDGET) as session:
@@ -311,6 +429,26 @@ def test_by_default_it_is_a_quarter_of_what_is_free(monkeypatch):
 def test_sizes_that_are_none(given):
     with pytest.raises(ValueError, match="memory must be a number of bytes"):
         size_of("memory", given)
+
+
+def test_a_folder_is_where_it_was_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    private = Private(X, Y).kept(memory=0, folder=".")
+    monkeypatch.chdir("/")
+    assert private._rows.keeping.folder == tmp_path
+
+
+def test_a_folder_where_nobody_may_write_is_told_before_the_charge(tmp_path, monkeypatch):
+    def refused(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EACCES, "a private value")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refused)
+    with Private(X, Y).kept(memory=0, folder=tmp_path).open(**BUDGET) as session:
+        with pytest.raises(StorageError, match=r"could not be kept .*Permission denied") as told:
+            session.foresee(100, 3)
+        assert "a private value" not in str(told.value)
+    with Private(X, Y).kept(memory="1GB", folder=tmp_path).open(**BUDGET) as session:
+        session.foresee(100, 3)  # which needs no file
 
 
 def test_a_folder_that_is_none():
@@ -363,6 +501,22 @@ def test_rows_that_are_made_of_kept_rows_are_the_same(memory, part, tmp_path, mo
     assert len({each.tobytes() for each in found}) == 1
     if part == "all":
         assert not found[0][np.isnan(y), :2].any()  # what is left out stays out
+
+
+@pytest.mark.parametrize("unit", [None, np.arange(SOME) // 4])
+def test_rows_that_count_no_more_are_not_kept(unit):
+    """Rows without a label are left out from then on, and people have others in their places."""
+    y = np.where(np.arange(SOME) % 3 == 0, np.nan, Y[:SOME])
+    people: dict[str, Any] = {} if unit is None else {"unit": unit, "max_rows": 3}
+    for cleaning in (CLEANING, Cleaning(9.0)):
+        found = []
+        for keep in (False, True):
+            with Private(X[:SOME], y, **people).open(**BUDGET) as session:
+                before = session.hide(Rows(cleaning), keep=keep)._value
+                session.leave_out_unlabelled()
+                found.append(session.hide(Rows(cleaning), keep=keep)._value)
+        np.testing.assert_array_equal(*found)
+    assert not np.array_equal(found[0], before)
 
 
 class Unlabelled:

@@ -238,6 +238,7 @@ class Private:
         is kept for the next sum: in memory, and what is more in a file, where it is read back at
         the speed of the disk. The file has no name, only this user could open it, and it goes with
         the session, also if the process is killed; but private rows are on that disk meanwhile.
+        What a :meth:`map` made that takes one row a call goes with the view, not with a session.
 
         Parameters
         ----------
@@ -256,7 +257,7 @@ class Private:
         Private(100 rows, 1 column, unlabelled)
         """
         room = None if memory is None else size_of("memory", memory)
-        place = None if folder is None else Path(folder)
+        place = None if folder is None else Path(folder).absolute()
         if place is not None and not place.is_dir():
             raise ValueError(f"folder: there is no folder {place}.")
         return self._of(self._rows.kept_as(Keeping(room, bool(spill), place)), self._charged)

@@ -13,7 +13,7 @@ from dpadapt._types import FloatArray
 
 from ..accounting.events import Relation
 from ..rows.errors import PrivacyError, StorageError
-from ..rows.kept import Shelf, Store
+from ..rows.kept import Shelf, Store, locked
 from ..rows.quiet import muted
 from ..rows.sources import BLOCK_ROWS, RowSource
 from .cleaning import RowMap
@@ -107,6 +107,8 @@ class Sample(Opaque):
 
     def count(self, share: float) -> None:
         """From now on only rows with a label count, in all views: about this part of the rows."""
+        if self._origin._share is None:  # what was kept may hold rows that count no more
+            self.forget()
         self._held[:] = [rows.with_labels() for rows in self._held]
         self._origin._share = share
 
@@ -209,9 +211,10 @@ class Sample(Opaque):
             self._kept.clear()  # for their room
         shelf, last = None, False
         for block in self._pass(cleaning):
+            X, y, known = (locked(each) for each in block)
             if not last:
-                shelf, last = self._added(shelf, block)
-            yield block
+                shelf, last = self._added(shelf, (X, y, known))
+            yield X, y, known
         if shelf is not None and self._fits(shelf.seal):
             self._kept[:] = [(cleaning, shelf)]
 
@@ -285,7 +288,7 @@ class Sample(Opaque):
                 mine = self._mine(done + np.arange(size))
                 X, y = X[mine], None if y is None else y[mine]
                 known = None if known is None else known[mine]
-            yield _plain(X), y, known
+            yield _plain(X), None if y is None else _plain(y), known
             done += size
             self._tell(done)
 
@@ -294,7 +297,7 @@ class Sample(Opaque):
     ) -> CleanBlock:
         """A block in which rows that do not count are one public row."""
         if known is None:
-            return _plain(X), y, None
+            return _plain(X), None if y is None else _plain(y), None
         X, none = blanked(X, known, given), self._nobody(cleaning)
         return _plain(X), None if y is None else np.where(known, y, _first(none)), known
 

@@ -27,6 +27,7 @@ from .memory import free_memory
 _PART = 4  # of the memory that is free: a quarter is for kept rows
 _UNKNOWN = 1 << 30  # bytes, where the system does not say how much memory is free
 _APART = 64  # bytes: every array in a file begins at a multiple of it, as in memory
+_PIECE = 1 << 20  # bytes of zeros that are written at once
 _FOLDER = "/var/tmp"  # on a disk, where /tmp is often memory
 
 _UNITS = {"": 1.0}
@@ -125,6 +126,10 @@ the command line --keep-memory, --spill-folder.
                 "private.kept(memory=..., folder=...); on the command line --spill-folder, "
                 "--keep-memory."
             )
+        try:
+            tempfile.TemporaryFile(dir=self._folder).close()
+        except OSError as error:  # nobody may write there
+            raise self.full(error) from None
 
     def shelf(self, needed: float) -> Shelf:
         """A place for blocks that take so many bytes together; refused if there is no room."""
@@ -146,8 +151,11 @@ the command line --keep-memory, --spill-folder.
     def file(self, size: int) -> IO[bytes]:
         """A file of that size without a name, for this user alone."""
         if not self._spill:
-            raise StorageError("kept rows took more memory than foreseen. Nothing was released.")
-        file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115, 0600, deleted while open
+            raise StorageError(
+                "kept rows take more memory than foreseen. What was charged before is spent."
+            )
+        # 0600, deleted while open; without a buffer, which a forked process would write out again
+        file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115
         try:
             os.posix_fallocate(file.fileno(), 0, size)  # a full disk says so now
         except AttributeError:  # not on every system
@@ -161,9 +169,9 @@ the command line --keep-memory, --spill-folder.
         """What is said if the file cannot be made or written."""
         why = os.strerror(error.errno) if error.errno else "an error of the disk"
         return StorageError(
-            f"cleaned rows could not be kept in {self._folder} ({why}). Nothing was released. Name "
-            "another folder, or allow more memory: private.kept(memory=..., folder=...); on the "
-            "command line --spill-folder, --keep-memory."
+            f"cleaned rows could not be kept in {self._folder} ({why}). What was charged before is "
+            "spent. Name another folder, or allow more memory: private.kept(memory=..., "
+            "folder=...); on the command line --spill-folder, --keep-memory."
         )
 
 
@@ -202,12 +210,10 @@ class Shelf:
         self._held = self._size = 0  # bytes in memory, and in the file
         self._file: IO[bytes] | None = None
         self._map: mmap.mmap | None = None
+        self._maker = os.getpid()
 
     def add(self, block: Kept) -> None:
-        """Keep one more block, whose arrays nobody can change from then on."""
-        for array in block:
-            if array is not None:
-                array.flags.writeable = False
+        """Keep one more block, of arrays that nobody changes any more (:func:`locked`)."""
         size = sum(array.nbytes for array in block if array is not None)
         if (self._file is None or not size) and self._store.take(size):
             self._held += size
@@ -222,9 +228,11 @@ class Shelf:
     def _written(self, array: Any) -> _Place:
         if self._file is None:
             self._file = self._store.file(max(1, math.ceil(self._needed - self._held)))
+        if not array.flags.forc:  # no piece of memory of its own
+            array = np.array(array, order="K")
         start = -(-self._size // _APART) * _APART
-        self._file.write(bytes(start - self._size))
-        self._file.write(array.ravel(order="K").data)
+        _write(self._file, bytes(start - self._size))
+        _write(self._file, array.ravel(order="K").view(np.uint8))
         self._size = start + array.nbytes
         return _Place(start, array.shape, array.strides, array.dtype)
 
@@ -233,13 +241,10 @@ class Shelf:
         if self._file is None or not self._size:
             return
         try:
-            self._file.flush()
             self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
             self.close()
             raise self._store.full(error) from None
-        if hasattr(mmap, "MADV_DONTFORK"):
-            self._map.madvise(mmap.MADV_DONTFORK)  # a forked process has no part in it
 
     def __iter__(self) -> Iterator[Kept]:
         for block in tuple(self._blocks):
@@ -253,8 +258,11 @@ class Shelf:
         return np.ndarray(place.shape, place.dtype, held, place.start, place.strides)
 
     def close(self) -> None:
-        """Forget all rows; of those in the file, whoever still holds a block reads zeros."""
-        if self._map is not None:
+        """Forget all rows; of those in the file, whoever still holds a block reads zeros.
+
+        In a forked process only its own part is dropped: who made them may be reading.
+        """
+        if self._map is not None and self._maker == os.getpid():
             try:
                 self._map.close()
             except BufferError:  # a block is held by somebody
@@ -262,10 +270,20 @@ class Shelf:
         self._release()
 
     def _blank(self) -> None:
-        if self._file is not None:
-            size = os.fstat(self._file.fileno()).st_size
-            os.ftruncate(self._file.fileno(), 0)
-            os.ftruncate(self._file.fileno(), size)  # of zeros: no address becomes invalid
+        """Zeros in place of all rows; at no time is an address invalid, at which others may read.
+
+        A file that is cut, if only for a moment, would end the process that reads in it.
+        """
+        if self._file is None:
+            return
+        size = os.fstat(self._file.fileno()).st_size
+        with contextlib.suppress(AttributeError, OSError):  # not on every system, nor every disk
+            with mmap.mmap(self._file.fileno(), size) as rows:
+                rows.madvise(mmap.MADV_REMOVE)
+            return
+        self._file.seek(0)
+        for start in range(0, size, _PIECE):
+            _write(self._file, bytes(min(_PIECE, size - start)))
 
     def _release(self) -> None:
         self._blocks.clear()
@@ -278,6 +296,33 @@ class Shelf:
     def __del__(self) -> None:  # another statistic may be reading a block: none is blanked
         with contextlib.suppress(Exception):  # the process may be ending
             self._release()
+
+
+def locked(array: Any) -> Any:
+    """The same numbers in the same layout, which nobody can change through what is returned.
+
+    A flag alone could be set back by whoever is given an array.
+
+    Examples
+    --------
+    >>> locked(np.ones(2)).flags.writeable = True
+    Traceback (most recent call last):
+    ...
+    ValueError: cannot set WRITEABLE flag to True of this array
+    """
+    if array is None:
+        return None
+    if not array.flags.forc:  # no piece of memory of its own
+        array = np.array(array, order="K")
+    memory = memoryview(array.ravel(order="K").view(np.uint8)).toreadonly()
+    held = np.asarray(memory)  # numpy would look through a view of memory, and find the array
+    return np.ndarray(array.shape, array.dtype, held, 0, array.strides)
+
+
+def _write(file: IO[bytes], data: Any) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
 
 
 def size_of(name: str, given: float | str) -> float:

@@ -111,6 +111,7 @@ class _RevocableRows(RowSource):
         rows = held[0]
         self.n_rows, self.columns = rows.n_rows, rows.columns
         self.n_columns, self.labelled = rows.n_columns, rows.labelled
+        self.keeping = rows.keeping
 
     def _rows(self) -> RowSource:
         if not self._held:
