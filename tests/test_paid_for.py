@@ -346,7 +346,7 @@ def test_a_disk_that_is_full_is_found_out_before_the_charge(here, monkeypatch):
 def test_a_backup_is_a_ledger_that_is_not_in_use(here):
     fit()
     text = run("ledger", "backup", "--ledger", "budget.db", "--out", "copy.db")
-    assert "1 charges" in text
+    assert "1 charge," in text
     assert "not where it was made" in run("ledger", "show", "--ledger", "copy.db", code=4)
     assert "exists; choose a new file" in run(
         "ledger", "backup", "--ledger", "budget.db", "--out", "copy.db", code=4

@@ -23,7 +23,7 @@ from dpadapt.papers.hybrid.learners import (
 from dpadapt.papers.hybrid.rounds import BitTest, PaperSchedule, PaperTest, TightSchedule
 from dpadapt.privacy import PrivacyError
 from dpadapt.privacy.local.agents import Agents
-from dpadapt.testing.search import Secrets, told
+from dpadapt.testing.search import Secrets, exception_text
 from dpadapt.testing.tape import Refusing, taped
 from hybrid.reweighing import easy
 
@@ -110,7 +110,7 @@ def test_a_learner_that_fails_is_named_without_its_reason():
     model, X, y, T, labels = easy(learner=Broken(RuntimeError("value 987654.321 is bad")))
     with pytest.raises(PrivacyError, match=r"the learner failed \(RuntimeError\)") as caught:
         model.fit(private=Private(X, y), agents=Agents(T, labels))
-    Secrets(np.zeros((1, 2))).check_text(told(caught.value), "the error")
+    Secrets(np.zeros((1, 2))).check_text(exception_text(caught.value), "the error")
     assert not hasattr(model, "rule_")
 
 

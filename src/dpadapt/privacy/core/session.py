@@ -223,10 +223,15 @@ class Session:
             Of the claim; a mechanism of another norm then refuses it.
         """
         self._own(hidden)
-        claim, given = claimed(sensitivity), hidden._value.copy()
-        given.flags.writeable = False
+        claim = claimed(sensitivity)
+
+        def computed() -> FloatArray:
+            given = hidden._value.copy()
+            given.flags.writeable = False
+            return finite(function(given))
+
         with muted(), noted(self._foreign):
-            value = withhold_errors(lambda: finite(function(given)))
+            value = withhold_errors(computed)
         made = Hidden(value, label or hidden.label, claim, hidden.part, self, norm=norm)
         return self._made(made)
 
