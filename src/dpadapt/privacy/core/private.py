@@ -53,6 +53,7 @@ class Private:
     See Also
     --------
     Private.from_parquet : rows in files larger than memory.
+    Private.from_arrow : rows of DuckDB, Polars and other sources of Arrow streams.
     Private.kept : how much of them a session keeps, and where.
 
     Examples
@@ -105,6 +106,53 @@ class Private:
         from ..rows.people import parquet_rows
 
         return cls._of(parquet_rows(path, label, unit, max_rows), [])
+
+    @classmethod
+    def from_arrow(
+        cls,
+        source: Any,
+        *,
+        n_rows: int | None = None,
+        label: str | None = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
+    ) -> Private:
+        """Private rows of an Arrow table, data set or stream: DuckDB, Polars, ADBC, Hugging Face.
+
+        A table or a data set of pyarrow, and what a callable opens, is read in blocks for every
+        pass that needs it. Any other stream may be one that gives its rows once, which nothing
+        shows: it is read now, and its rows stay in memory. For more rows than that, give a
+        callable that opens a new stream: ``lambda: connection.execute(query).arrow()``. It must
+        give the same rows in the same order each time, as a query with ORDER BY on a key does.
+        Every pass is compared with the first: if it has another number of rows, other columns, or
+        other rows, it is refused, and nothing of it is released.
+
+        Parameters
+        ----------
+        source : object or callable
+            A Table, RecordBatch, Dataset or RecordBatchReader of pyarrow, an object with
+            ``__arrow_c_stream__``, or a callable that returns one of these.
+        n_rows : int, optional
+            How many rows there are (public). By default they are counted, which may be a pass.
+        label : str, optional
+            The column that holds the label.
+        unit : str, optional
+            The column that says whose row it is; as in :class:`Private`. Rows are then held in
+            memory.
+        max_rows : int, optional
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> people = pa.table({"age": [30, 40], "wage": [2.5, 3.0]})
+        >>> Private.from_arrow(people, label="wage")
+        Private(2 rows, 1 column, labelled)
+        >>> Private.from_arrow(lambda: people.to_reader(), n_rows=2)  # opened for every pass
+        Private(2 rows, 2 columns, unlabelled)
+        """
+        from ..rows.people import arrow_rows
+
+        return cls._of(arrow_rows(source, n_rows, label, unit, max_rows), [])
 
     @classmethod
     def from_sparse(cls, X: Any, y: Any = None) -> Private:

@@ -56,7 +56,7 @@ from .errors import LET_THROUGH, PrivacyError
 from .groups import of_people
 from .parquet import parquet_files
 from .quiet import withhold_errors
-from .sources import Block, MemoryRows, ParquetRows, RowSource
+from .sources import ArrowRows, BatchRows, Block, MemoryRows, ParquetRows, RowSource
 
 _KEY = secrets.token_bytes(32)  # of the order of people
 _DIGITS = re.compile(r"([+-]?)(\d+)(\.0*)?", re.ASCII)  # of a text that is a whole number
@@ -215,17 +215,40 @@ def parquet_rows(path: Any, label: str | None, unit: Any, max_rows: Any) -> RowS
     >>> parquet_rows(file, None, "who", 2).by_people().n_rows
     4
     """
-    rows = ParquetRows(parquet_files(path), label)
+    return _in_batches(
+        ParquetRows(parquet_files(path), label), label, unit, max_rows, "the Parquet files"
+    )
+
+
+def arrow_rows(source: Any, n_rows: Any, label: str | None, unit: Any, max_rows: Any) -> RowSource:
+    """Rows of an Arrow stream; by people if a column of ids is named, and then held in memory.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> visits = pa.table({"who": ["ann", "bob", "ann"], "age": [30, 40, 31]})
+    >>> arrow_rows(visits, None, None, "who", 2).by_people().n_rows
+    4
+    """
+    said = None if n_rows is None else _validate.count("n_rows", n_rows, least=0)
+    if said is not None and unit is not None:
+        raise ValueError("n_rows: how many rows people have is a secret; leave it out with unit.")
+    return _in_batches(ArrowRows(source, said, label), label, unit, max_rows, "the stream")
+
+
+def _in_batches(
+    rows: BatchRows, label: str | None, unit: Any, max_rows: Any, where: str
+) -> RowSource:
     each = _rows_per_person(unit, max_rows)
     if each is None:
         return rows
     if not isinstance(unit, str) or unit not in (rows.columns or ()):
-        raise ValueError(f"unit must be the name of a column of the Parquet files; got {unit!r}.")
+        raise ValueError(f"unit must be the name of a column of {where}; got {unit!r}.")
     return _by_people(*withhold_errors(lambda: _held(rows, label, unit, each), PrivacyError))
 
 
-def _held(rows: ParquetRows, label: str | None, unit: str, each: int) -> tuple[MemoryRows, People]:
-    """Rows and people of Parquet files, cell by cell: files need not agree on any type."""
+def _held(rows: BatchRows, label: str | None, unit: str, each: int) -> tuple[MemoryRows, People]:
+    """Rows and people of record batches, cell by cell: they need not agree on any type."""
     import pandas as pd
 
     batches = list(rows.batches())

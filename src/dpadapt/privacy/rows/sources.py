@@ -11,6 +11,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from .errors import PrivacyError
 from .kept import Keeping
 from .quiet import quiet
 from .schema import as_read
+from .streams import Stream, content
 from .tables import Table, numbers, objects
 
 BLOCK_ROWS = 16_384  # at most; small enough for the processor's cache at 20 columns
@@ -200,26 +202,19 @@ class SparseRows(RowSource):
             yield self._X[cut], None if self._y is None else numbers(self._y[cut])
 
 
-class ParquetRows(RowSource):
-    """Rows of one or more Parquet files, read in blocks; never more than a few in memory.
+class BatchRows(RowSource):
+    """Rows that come as Arrow record batches, one of whose columns may be the label."""
 
-    Files may differ in the order of their columns: columns are found by name.
-    """
+    _label: str | None
+    _classes: Any = None
 
-    def __init__(self, paths: Sequence[Path], label: str | None) -> None:
-        self._paths, self._label = tuple(paths), label
-        self._classes: Any = None
-        names, self._counts = _parquet.sizes(self._paths)
-        if label is not None and label not in names:
-            raise ValueError(f"label: the Parquet files have no column {label!r}.")
-        self.columns = tuple(name for name in unique(names) if name != label)
-        self.n_columns, self.n_rows = len(self.columns), sum(self._counts)
-        self.labelled = label is not None
+    @abstractmethod
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Any]:
+        """Record batches of ``block_rows`` rows, but for the last, with at least these columns."""
 
     def blocks(self, columns: tuple[str, ...] | None = None) -> Iterator[Block]:
         wanted = (self.columns or ()) if columns is None else columns
-        read = wanted if self._label is None else (*wanted, self._label)
-        for batch in _parquet.batches_ahead(self._paths, self._counts, read, self.block_rows):
+        for batch in self._read(wanted if self._label is None else (*wanted, self._label)):
             yield ArrowBlock(batch, wanted), self._labels(batch)
 
     def labels(self) -> FloatArray:
@@ -227,9 +222,8 @@ class ParquetRows(RowSource):
         return np.concatenate(found) if found else np.full(self.n_rows, np.nan)
 
     def batches(self) -> Iterator[Any]:
-        """All rows and columns as record batches; files may differ in the types of columns."""
-        read = (*(self.columns or ()), *([self._label] if self._label else ()))
-        yield from _parquet.batches_ahead(self._paths, self._counts, read, self.block_rows)
+        """All rows and columns as record batches, which may differ in the types of columns."""
+        yield from self._read((*(self.columns or ()), *([self._label] if self._label else ())))
 
     def _labels(self, batch: Any) -> FloatArray | None:
         if self._label is None:
@@ -237,10 +231,69 @@ class ParquetRows(RowSource):
         cells = arrow_cells(batch.column(self._label))
         return numbers_of(cells) if self._classes is None else codes(cells, self._classes)
 
-    def coded(self, classes: Any) -> ParquetRows:
+    def coded(self, classes: Any) -> BatchRows:
         new = copy.copy(self)
         new._classes = classes
         return new
+
+    def _name(self, names: tuple[str, ...], label: str | None, what: str) -> None:
+        """Say which columns there are."""
+        if label is not None and label not in names:
+            raise ValueError(f"label: {what} no column {label!r}.")
+        self._label, self.labelled = label, label is not None
+        self.columns = tuple(name for name in unique(names) if name != label)
+        self.n_columns = len(self.columns)
+
+
+class ParquetRows(BatchRows):
+    """Rows of one or more Parquet files, read in blocks; never more than a few in memory.
+
+    Files may differ in the order of their columns: columns are found by name.
+    """
+
+    def __init__(self, paths: Sequence[Path], label: str | None) -> None:
+        self._paths = tuple(paths)
+        names, self._counts = _parquet.sizes(self._paths)
+        self._name(names, label, "the Parquet files have")
+        self.n_rows = sum(self._counts)
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Any]:
+        yield from _parquet.batches_ahead(self._paths, self._counts, columns, self.block_rows)
+
+
+class ArrowRows(BatchRows):
+    """Rows of an Arrow table, data set or stream, read in blocks.
+
+    Parameters
+    ----------
+    source : object
+        See :class:`~.streams.Stream`.
+    n_rows : int, optional
+        How many there are, if that is known; otherwise they are counted.
+    label : str, optional
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rows = ArrowRows(lambda: pa.table({"a": [1.0, 2.0], "y": [0.0, 1.0]}), None, "y")
+    >>> rows.n_rows, [y.tolist() for _, y in rows.blocks()]
+    (2, [[0.0, 1.0]])
+    """
+
+    def __init__(self, source: Any, n_rows: int | None, label: str | None) -> None:
+        self._stream = Stream(source)
+        self._name(self._stream.names, label, "the stream has")
+        known = self._stream.known
+        if None not in (known, n_rows) and known != n_rows:
+            raise self._stream.passes.other_number()
+        said = known if n_rows is None else n_rows
+        self.n_rows = self._stream.count() if said is None else said
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Any]:
+        rows = self.block_rows
+        with closing(self._stream.batches(rows * _parquet.BATCH_BLOCKS)) as batches:
+            cut = _parquet.even(batches, rows)
+            yield from self._stream.passes.same(cut, self.n_rows, content)
 
 
 def _at(labels: Any, places: IntArray) -> Any:
