@@ -54,6 +54,7 @@ class Private:
     --------
     Private.from_parquet : rows in files larger than memory.
     Private.from_arrow : rows of DuckDB, Polars and other sources of Arrow streams.
+    Private.from_sql : rows of a query of a database.
     Private.kept : how much of them a session keeps, and where.
 
     Examples
@@ -153,6 +154,58 @@ class Private:
         from ..rows.people import arrow_rows
 
         return cls._of(arrow_rows(source, n_rows, label, unit, max_rows), [])
+
+    @classmethod
+    def from_sql(
+        cls,
+        url: str,
+        query: str,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        n_rows: int | None = None,
+        label: str | None = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
+    ) -> Private:
+        """Private rows of a query of a database, read in blocks; never all at once.
+
+        Every pass that is needed runs the query again, on a connection of its own, and is compared
+        with the first one: if it has another number of rows, other columns, or other rows, it is
+        refused, and nothing of it is released. So nobody should change the table meanwhile.
+
+        Parameters
+        ----------
+        url : str
+            Of the database, as SQLAlchemy reads it. It is never shown.
+        query : str
+            One SELECT, without parameters.
+        order_by : str or list of str, optional
+            Columns by which the rows are ordered: a key that tells any two rows apart and says
+            nothing else of them, so that one person's cells do not move the others. Needed for
+            what goes by places: parts that are held out, and ``unit``.
+        n_rows : int, optional
+            How many rows there are (public). By default the database counts them.
+        label : str, optional
+            The column that holds the label.
+        unit : str, optional
+            The column that says whose row it is; as in :class:`Private`. Rows are then held in
+            memory.
+        max_rows : int, optional
+
+        Examples
+        --------
+        >>> import pathlib, sqlite3, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "people.db"
+        >>> base = sqlite3.connect(file)
+        >>> base.executescript(
+        ...     "create table people (id, age, wage); insert into people values (1, 30, 2.5)"
+        ... ).close()
+        >>> Private.from_sql(f"sqlite:///{file}", "SELECT * FROM people", order_by="id")
+        Private(1 row, 3 columns, unlabelled)
+        """
+        from ..rows.people import sql_rows
+
+        return cls._of(sql_rows(url, query, n_rows, label, unit, max_rows, order_by), [])
 
     @classmethod
     def from_sparse(cls, X: Any, y: Any = None) -> Private:

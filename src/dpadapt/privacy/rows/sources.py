@@ -22,6 +22,7 @@ from dpadapt._types import FloatArray, IntArray
 from . import parquet as _parquet
 from .arrow import ArrowBlock, arrow_cells
 from .cells import cells_of, codes, numbers_of
+from .database import SqlQuery
 from .errors import PrivacyError
 from .kept import Keeping
 from .quiet import quiet
@@ -85,6 +86,11 @@ class RowSource(ABC):
     def sampled(self, places: IntArray) -> RowSource:
         """Source of the rows at these places, in this order; copies of them."""
         raise _no_places()
+
+    def need_order(self, what: str) -> None:
+        """Refuse what goes by the places of rows, if these have none of their own."""
+        if isinstance(inner := vars(self).get("_source"), RowSource):
+            inner.need_order(what)
 
     def sizes(self) -> dict[str, float]:
         """Public sizes, for the guarantee."""
@@ -202,39 +208,20 @@ class SparseRows(RowSource):
             yield self._X[cut], None if self._y is None else numbers(self._y[cut])
 
 
-class BatchRows(RowSource):
-    """Rows that come as Arrow record batches, one of whose columns may be the label."""
+class NamedRows(RowSource):
+    """Rows of named columns, one of which may be the label; read in blocks."""
 
     _label: str | None
     _classes: Any = None
 
-    @abstractmethod
-    def _read(self, columns: tuple[str, ...]) -> Iterator[Any]:
-        """Record batches of ``block_rows`` rows, but for the last, with at least these columns."""
-
-    def blocks(self, columns: tuple[str, ...] | None = None) -> Iterator[Block]:
-        wanted = (self.columns or ()) if columns is None else columns
-        for batch in self._read(wanted if self._label is None else (*wanted, self._label)):
-            yield ArrowBlock(batch, wanted), self._labels(batch)
-
-    def labels(self) -> FloatArray:
-        found = [y for _, y in self.blocks(()) if y is not None]
-        return np.concatenate(found) if found else np.full(self.n_rows, np.nan)
-
-    def batches(self) -> Iterator[Any]:
-        """All rows and columns as record batches, which may differ in the types of columns."""
-        yield from self._read((*(self.columns or ()), *([self._label] if self._label else ())))
-
-    def _labels(self, batch: Any) -> FloatArray | None:
-        if self._label is None:
-            return None
-        cells = arrow_cells(batch.column(self._label))
-        return numbers_of(cells) if self._classes is None else codes(cells, self._classes)
-
-    def coded(self, classes: Any) -> BatchRows:
+    def coded(self, classes: Any) -> NamedRows:
         new = copy.copy(self)
         new._classes = classes
         return new
+
+    def labels(self) -> FloatArray:
+        found = [y for _, y in self.blocks() if y is not None]
+        return np.concatenate(found) if found else np.full(self.n_rows, np.nan)
 
     def _name(self, names: tuple[str, ...], label: str | None, what: str) -> None:
         """Say which columns there are."""
@@ -243,6 +230,31 @@ class BatchRows(RowSource):
         self._label, self.labelled = label, label is not None
         self.columns = tuple(name for name in unique(names) if name != label)
         self.n_columns = len(self.columns)
+
+    def _numbered(self, labels: Any) -> FloatArray:
+        return numbers_of(labels) if self._classes is None else codes(labels, self._classes)
+
+
+class BatchRows(NamedRows):
+    """Rows that come as Arrow record batches."""
+
+    @abstractmethod
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Any]:
+        """Record batches of ``block_rows`` rows, but for the last, with at least these columns."""
+
+    def blocks(self, columns: tuple[str, ...] | None = None) -> Iterator[Block]:
+        wanted = (self.columns or ()) if columns is None else columns
+        for batch in self._read(wanted if self._label is None else (*wanted, self._label)):
+            label = None if self._label is None else arrow_cells(batch.column(self._label))
+            yield ArrowBlock(batch, wanted), None if label is None else self._numbered(label)
+
+    def labels(self) -> FloatArray:
+        found = [y for _, y in self.blocks(()) if y is not None]
+        return np.concatenate(found) if found else np.full(self.n_rows, np.nan)
+
+    def batches(self) -> Iterator[Any]:
+        """All rows and columns as record batches, which may differ in the types of columns."""
+        yield from self._read((*(self.columns or ()), *([self._label] if self._label else ())))
 
 
 class ParquetRows(BatchRows):
@@ -294,6 +306,46 @@ class ArrowRows(BatchRows):
         with closing(self._stream.batches(rows * _parquet.BATCH_BLOCKS)) as batches:
             cut = _parquet.even(batches, rows)
             yield from self._stream.passes.same(cut, self.n_rows, content)
+
+
+class SqlRows(NamedRows):
+    """Rows of a query of a database, read in blocks.
+
+    Parameters
+    ----------
+    query : SqlQuery
+    n_rows : int, optional
+        How many there are, if that is known; otherwise the database counts them.
+    label : str, optional
+
+    Examples
+    --------
+    >>> import pathlib, sqlite3, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "people.db"
+    >>> base = sqlite3.connect(file)
+    >>> base.executescript("create table t (a); insert into t values (2.5), ('3')").close()
+    >>> rows = SqlRows(SqlQuery(f"sqlite:///{file}", "SELECT a FROM t", None), None, None)
+    >>> rows.n_rows, [numbers(table).tolist() for table, _ in rows.blocks()]
+    (2, [[[2.5], [3.0]]])
+    """
+
+    def __init__(self, query: SqlQuery, n_rows: int | None, label: str | None) -> None:
+        self._query, self.names = query, query.names
+        self._name(query.names, label, "the query has")
+        self.n_rows = query.count() if n_rows is None else n_rows
+
+    def blocks(self) -> Iterator[Block]:
+        for frame in self.frames():
+            y = None if self._label is None else frame.pop(self._label)
+            yield frame, None if y is None else self._numbered(cells_of(y))
+
+    def frames(self) -> Iterator[Any]:
+        """All rows and columns as data frames of cells as they are."""
+        with closing(self._query.frames(self.block_rows, self.n_rows)) as frames:
+            yield from frames
+
+    def need_order(self, what: str) -> None:
+        self._query.need_order(what)
 
 
 def _at(labels: Any, places: IntArray) -> Any:
