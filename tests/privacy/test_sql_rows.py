@@ -12,7 +12,7 @@ import pytest
 
 from dpadapt import Private, ReweightingRegressor
 from dpadapt.evaluation import hold_out
-from dpadapt.privacy import PrivacyError, Schema
+from dpadapt.privacy import PrivacyError, Schema, StorageError
 from dpadapt.privacy.rows import database, sources
 from privacy.test_arrow_rows import NAMES, SECRET, bits, refused, rows_of, value
 
@@ -201,6 +201,23 @@ def test_what_a_database_says_is_withheld(base):
     late = f"SELECT id, abs(-9223372036854775807 - (id = 2900)) AS b, {odd} AS c FROM people"
     private = Private.from_sql(url, late, order_by="id")
     refused(lambda: value(private), WITHHELD)
+    refused(lambda: list(Private.from_sql(url, late)._rows.blocks()), WITHHELD)
+
+
+def test_a_stated_number_of_rows_is_no_secret(base):
+    budget = {"epsilon": 1.0, "delta": 1e-6, "relation": "add-remove"}
+    refused(lambda: Private.from_sql(base[0], QUERY, n_rows=3000).open(**budget), "n_rows states")
+    Private.from_sql(base[0], QUERY).open(**budget)
+
+
+def test_rows_that_find_no_room_are_refused_before_a_pass(base, monkeypatch):
+    private = Private.from_sql(base[0], QUERY, label="y").select(NAMES)
+    model, read = ReweightingRegressor(epsilon=0.05, delta=1e-6), []
+    monkeypatch.setattr(database.SqlQuery, "frames", lambda *given: read.append(1))
+    with pytest.raises(StorageError, match="--keep-memory"):
+        bits(private.kept(memory=1000, spill=False), model, rows_of(200, 1))
+    assert not private.spent(1e-6).events
+    assert not read
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ class Private:
             ``__arrow_c_stream__``, or a callable that returns one of these.
         n_rows : int, optional
             How many rows there are (public). By default they are counted, which may be a pass.
+            Not for relation="add-remove", under which the number is a secret.
         label : str, optional
             The column that holds the label.
         unit : str, optional
@@ -184,7 +185,8 @@ class Private:
             nothing else of them, so that one person's cells do not move the others. Needed for
             what goes by places: parts that are held out, and ``unit``.
         n_rows : int, optional
-            How many rows there are (public). By default the database counts them.
+            How many rows there are (public). By default the database counts them. Not for
+            relation="add-remove", under which the number is a secret.
         label : str, optional
             The column that holds the label.
         unit : str, optional

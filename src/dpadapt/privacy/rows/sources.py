@@ -98,7 +98,8 @@ class RowSource(ABC):
 
     def relation(self, asked: Any) -> Any:
         """Relation that is stated where this one was asked for."""
-        return asked
+        inner = vars(self).get("_source")
+        return inner.relation(asked) if isinstance(inner, RowSource) else asked
 
     def by_people(self) -> RowSource:
         """Return the places of people, where rows have people; else the rows themselves."""
@@ -213,6 +214,15 @@ class NamedRows(RowSource):
 
     _label: str | None
     _classes: Any = None
+    _said: int | None = None  # rows, as somebody stated
+
+    def relation(self, asked: Any) -> Any:
+        if asked == "add-remove" and self._said is not None:
+            raise PrivacyError(
+                "under relation='add-remove' the number of rows is a secret, and n_rows states it: "
+                "whether it is true is told. Leave n_rows out, or use relation='replace-one'."
+            )
+        return asked
 
     def coded(self, classes: Any) -> NamedRows:
         new = copy.copy(self)
@@ -298,7 +308,7 @@ class ArrowRows(BatchRows):
         known = self._stream.known
         if None not in (known, n_rows) and known != n_rows:
             raise self._stream.passes.other_number()
-        said = known if n_rows is None else n_rows
+        self._said, said = n_rows, known if n_rows is None else n_rows
         self.n_rows = self._stream.count() if said is None else said
 
     def _read(self, columns: tuple[str, ...]) -> Iterator[Any]:
@@ -330,7 +340,7 @@ class SqlRows(NamedRows):
     """
 
     def __init__(self, query: SqlQuery, n_rows: int | None, label: str | None) -> None:
-        self._query, self.names = query, query.names
+        self._query, self.names, self._said = query, query.names, n_rows
         self._name(query.names, label, "the query has")
         self.n_rows = query.count() if n_rows is None else n_rows
 

@@ -227,8 +227,12 @@ def _without_views(batch: Any) -> Any:
 
     plain = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
     for place, field in enumerate(batch.schema):
-        if field.type in plain:
-            column = batch.column(place).cast(plain[field.type])
+        column, kind = batch.column(place), field.type
+        if kind in plain:
+            batch = batch.set_column(place, field.name, column.cast(plain[kind]))
+        elif pa.types.is_dictionary(kind) and kind.value_type in plain:
+            levels = column.dictionary.cast(plain[kind.value_type])
+            column = pa.DictionaryArray.from_arrays(column.indices, levels)
             batch = batch.set_column(place, field.name, column)
     return batch
 
