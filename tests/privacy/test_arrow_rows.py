@@ -399,6 +399,15 @@ def test_views_of_texts_can_be_held_out():
     assert [each.iloc[:, 0].tolist() for each in one] == [each.iloc[:, 0].tolist() for each in two]
 
 
+def test_a_reader_without_an_end():
+    endless = (batch(SECRET, "y") for _ in iter(int, 1))
+    reader = pa.RecordBatchReader.from_batches(TEXTS, endless)
+    refused(lambda: Private.from_arrow(reader, n_rows=9), "not as many")
+    endless = pa.RecordBatchReader.from_batches(TEXTS, (batch("x") for _ in iter(int, 1)))
+    private = Private.from_arrow(lambda: endless, n_rows=9)
+    refused(lambda: value(private), "not as many")
+
+
 def test_columns_that_are_refused():
     lists = pa.table({"fine": [1.0], "numbers of": pa.array([[31337]])})
     for source in (lists, lambda: lists, lists.to_reader()):

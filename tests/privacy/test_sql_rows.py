@@ -4,6 +4,7 @@ import datetime as dt
 import logging
 import sqlite3
 from decimal import Decimal
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -251,6 +252,34 @@ def test_nothing_is_logged(base, caplog):
     finally:
         logging.getLogger("sqlalchemy").setLevel(logging.NOTSET)
     assert not caplog.records
+
+
+class Slow:
+    """A result of which a driver gives one row at a time."""
+
+    def __init__(self, rows):
+        self._rows = iter(rows)
+
+    def fetchmany(self, rows):
+        return list(islice(self._rows, 1))
+
+
+def test_blocks_are_full_whatever_a_driver_gives_at_a_time():
+    slow = Slow([(place,) for place in range(5)])
+    assert [len(database._next(slow, 2)) for _ in range(4)] == [2, 2, 1, 0]
+
+
+def test_the_content_of_a_block_is_that_of_its_cells():
+    def content(*cells):
+        return database._content(database._frame(("a", "b"), [(each, "z") for each in cells]))
+
+    same = [(1.0, 2.0), (object(), 1), (None, "x"), ([1], {"a": 1}), (memoryview(b"a"), 1)]
+    for cells in same:
+        again = [object() if type(each) is object else each for each in cells]
+        assert content(*cells) == content(*again)
+    others = [(1.0, 2.0), (2.0, 1.0), (1, 2.0), ("1.0", 2.0), (None, 2.0), (True, 2.0), (b"1", 2.0)]
+    others += [("x at 0x1", 2.0), ("x at 0x2", 2.0), ("\ud800", 2.0), (float("nan"), 2.0)]
+    assert len({content(*cells) for cells in others}) == len(others)
 
 
 def test_types():

@@ -10,11 +10,10 @@ What a driver raises, logs or prints may quote rows, and a URL may hold a passwo
 
 from __future__ import annotations
 
-import re
+from array import array
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +21,7 @@ from .errors import PrivacyError
 from .streams import Passes, unheard
 
 Result = TypeVar("Result")
-_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_NO_TEXT: Any = object.__repr__  # tells an address
 _SHAPE = (
     "url must be that of a database, as SQLAlchemy reads it: sqlite:///people.db, "
     "postgresql://user@host:5432/database, with special characters %-encoded."
@@ -89,7 +88,7 @@ class SqlQuery:
             found = unheard(lambda: self._run("*", self._order, undo, rows))
             if unheard(lambda: _names(found)) != self.names:
                 raise self.passes.other_columns()
-            while cells := unheard(lambda: list(islice(found, rows))):
+            while cells := unheard(lambda: _next(found, rows)):
                 yield unheard(partial(_frame, self.names, cells))
         finally:
             unheard(undo.close)
@@ -151,14 +150,31 @@ def _frame(names: tuple[str, ...], rows: list[Any]) -> Any:
     import numpy as np
     import pandas as pd
 
-    cells = np.empty((len(rows), len(names)), dtype=object)
-    for place, row in enumerate(rows):
-        for position, cell in enumerate(row):
-            cells[place, position] = bytes(cell) if isinstance(cell, memoryview) else cell
-    return pd.DataFrame(cells, columns=pd.Index(names, dtype=object), dtype=object)
+    cells = np.empty((len(names), len(rows)), dtype=object)
+    for place, column in enumerate(zip(*rows, strict=True)):
+        plain = (bytes(cell) if isinstance(cell, memoryview) else cell for cell in column)
+        cells[place] = np.fromiter(plain, object, len(rows))
+    return pd.DataFrame(cells.T, columns=pd.Index(names, dtype=object), dtype=object)
 
 
 def _content(frame: Any) -> bytes:
     """All cells as bytes; of objects without a text of their own, that they are there."""
-    said = "\n".join(map(repr, frame.to_numpy().tolist()))
-    return _ADDRESS.sub("", said).encode("utf-8", "surrogatepass")
+    return b"\n".join(_said(frame[name].tolist()) for name in frame.columns)
+
+
+def _said(cells: list[Any]) -> bytes:
+    kinds = set(map(type, cells))
+    if kinds == {float}:  # the text of a float takes long
+        return b"floats " + array("d", cells).tobytes()
+    silent = {kind for kind in kinds if getattr(kind, "__repr__", None) is _NO_TEXT}
+    if silent:
+        cells = [type(cell) if type(cell) in silent else cell for cell in cells]
+    return repr(cells).encode("utf-8", "surrogatepass")
+
+
+def _next(found: Any, rows: int) -> list[Any]:
+    """So many rows, or all that are left; a driver may give fewer at a time."""
+    cells = list(found.fetchmany(rows))
+    while cells and len(cells) < rows and (more := found.fetchmany(rows - len(cells))):
+        cells += more
+    return cells

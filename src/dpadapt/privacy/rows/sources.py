@@ -303,7 +303,7 @@ class ArrowRows(BatchRows):
     """
 
     def __init__(self, source: Any, n_rows: int | None, label: str | None) -> None:
-        self._stream = Stream(source)
+        self._stream = Stream(source, n_rows)
         self._name(self._stream.names, label, "the stream has")
         known = self._stream.known
         if None not in (known, n_rows) and known != n_rows:

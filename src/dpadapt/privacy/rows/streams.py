@@ -108,6 +108,8 @@ class Stream:
     source : callable, Table, Dataset or an object with ``__arrow_c_stream__``
         A callable is called for each pass. Of other streams nobody can know whether they give
         their rows twice: they are read here, and held in memory.
+    n_rows : int, optional
+        How many there should be: no more than a batch beyond is read.
 
     Examples
     --------
@@ -117,11 +119,11 @@ class Stream:
     (('a',), 2, [2])
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: Any, n_rows: int | None = None) -> None:
         _check(source)
         self._open = source if _opens(source) else lambda: source
         if not (_opens(source) or _is_lasting(source)):
-            held = unheard(lambda: _reader(source, None).read_all())
+            held = unheard(lambda: _whole(_reader(source, None), n_rows))
             self._open = lambda: held
         self.passes = Passes(
             "A callable or a data set must give the same rows in the same order each time (a query "
@@ -235,6 +237,17 @@ def _without_views(batch: Any) -> Any:
             column = pa.DictionaryArray.from_arrays(column.indices, levels)
             batch = batch.set_column(place, field.name, column)
     return batch
+
+
+def _whole(reader: Any, n_rows: int | None) -> Any:
+    import pyarrow as pa
+
+    batches: list[Any] = []
+    left = float("inf") if n_rows is None else n_rows
+    while left >= 0 and (batch := _next(reader)) is not None:
+        batches.append(batch)
+        left -= batch.num_rows
+    return pa.Table.from_batches(batches, batches[0].schema if batches else reader.schema)
 
 
 def _close(reader: Any) -> None:
