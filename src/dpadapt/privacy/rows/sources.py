@@ -368,8 +368,8 @@ def _at(labels: Any, places: IntArray) -> Any:
 
 def _no_places() -> PrivacyError:
     return PrivacyError(
-        "rows cannot be drawn at random from Parquet files: read them once, and hold the rows in "
-        "memory or in a memory-mapped array (Private(X, y))."
+        "rows cannot be drawn at random from Parquet files, streams or queries: read them once, "
+        "and hold the rows in memory or in a memory-mapped array (Private(X, y))."
     )
 
 
