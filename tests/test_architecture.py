@@ -30,10 +30,17 @@ PRIVATE_ROWS = {
     *("_rows", "_value", "_owner", "_charged", "_left", "_source", "_held", "_samples", "_kept"),
     *("_let_out", "_charge", "_grant", "_part", "_pass"),
     *("MemoryRows", "ParquetRows", "SelectedRows", "MappedRows", "RowSource", "ArrowBlock"),
-    *("blocks", "block_rows", "ReadRows", "ReadBlock"),
+    *("blocks", "block_rows", "ReadRows", "ReadBlock", "ArrowRows", "BatchRows", "Stream"),
+    *("NamedRows", "SqlRows", "SqlQuery"),
 }
 CLOSED = {"rows.sources", "rows.views", "rows.cells", "rows.tables", "rows.arrow", "rows.columns"}
-CLOSED |= {"rows.parquet", "core.cleaning", "statistics.directions"}
+CLOSED |= {
+    "rows.parquet",
+    "rows.streams",
+    "rows.database",
+    "core.cleaning",
+    "statistics.directions",
+}
 # of the papers: mechanisms on the closed list, and their statistics
 READERS_OF_PAPERS = {
     f"papers/{each}.py"

@@ -164,6 +164,7 @@ class PartRows(RowSource):
     """
 
     def __init__(self, source: RowSource, share: float, *, held: bool) -> None:
+        source.need_order("a part that is held out")
         self._source, self._share, self._wanted = source, share, held
         self.columns, self.n_columns = source.columns, source.n_columns
         self.labelled, self.keeping = source.labelled, source.keeping

@@ -53,6 +53,8 @@ class Private:
     See Also
     --------
     Private.from_parquet : rows in files larger than memory.
+    Private.from_arrow : rows of DuckDB, Polars and other sources of Arrow streams.
+    Private.from_sql : rows of a query of a database.
     Private.kept : how much of them a session keeps, and where.
 
     Examples
@@ -105,6 +107,107 @@ class Private:
         from ..rows.people import parquet_rows
 
         return cls._of(parquet_rows(path, label, unit, max_rows), [])
+
+    @classmethod
+    def from_arrow(
+        cls,
+        source: Any,
+        *,
+        n_rows: int | None = None,
+        label: str | None = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
+    ) -> Private:
+        """Private rows of an Arrow table, data set or stream: DuckDB, Polars, ADBC, Hugging Face.
+
+        A table or a data set of pyarrow, and what a callable opens, is read in blocks for every
+        pass that needs it. Any other stream may be one that gives its rows once, which nothing
+        shows: it is read now, and its rows stay in memory. For more rows than that, give a
+        callable that opens a new stream: ``lambda: connection.execute(query).arrow()``. It must
+        give the same rows in the same order each time, as a query with ORDER BY on a key does.
+        Every pass is compared with the first: if it has another number of rows, other columns, or
+        other rows, it is refused, and nothing of it is released.
+
+        Parameters
+        ----------
+        source : object or callable
+            A Table, RecordBatch, Dataset or RecordBatchReader of pyarrow, an object with
+            ``__arrow_c_stream__``, or a callable that returns one of these.
+        n_rows : int, optional
+            How many rows there are (public). By default they are counted, which may be a pass.
+            Not for relation="add-remove", under which the number is a secret.
+        label : str, optional
+            The column that holds the label.
+        unit : str, optional
+            The column that says whose row it is; as in :class:`Private`. Rows are then held in
+            memory.
+        max_rows : int, optional
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> people = pa.table({"age": [30, 40], "wage": [2.5, 3.0]})
+        >>> Private.from_arrow(people, label="wage")
+        Private(2 rows, 1 column, labelled)
+        >>> Private.from_arrow(lambda: people.to_reader(), n_rows=2)  # opened for every pass
+        Private(2 rows, 2 columns, unlabelled)
+        """
+        from ..rows.people import arrow_rows
+
+        return cls._of(arrow_rows(source, n_rows, label, unit, max_rows), [])
+
+    @classmethod
+    def from_sql(
+        cls,
+        url: str,
+        query: str,
+        *,
+        order_by: str | Sequence[str] | None = None,
+        n_rows: int | None = None,
+        label: str | None = None,
+        unit: str | None = None,
+        max_rows: int | None = None,
+    ) -> Private:
+        """Private rows of a query of a database, read in blocks; never all at once.
+
+        Every pass that is needed runs the query again, on a connection of its own, and is compared
+        with the first one: if it has another number of rows, other columns, or other rows, it is
+        refused, and nothing of it is released. So nobody should change the table meanwhile.
+
+        Parameters
+        ----------
+        url : str
+            Of the database, as SQLAlchemy reads it. It is never shown.
+        query : str
+            One SELECT, without parameters.
+        order_by : str or list of str, optional
+            Columns by which the rows are ordered: a key that tells any two rows apart and says
+            nothing else of them, so that one person's cells do not move the others. Needed for
+            what goes by places: parts that are held out, and ``unit``.
+        n_rows : int, optional
+            How many rows there are (public). By default the database counts them. Not for
+            relation="add-remove", under which the number is a secret.
+        label : str, optional
+            The column that holds the label.
+        unit : str, optional
+            The column that says whose row it is; as in :class:`Private`. Rows are then held in
+            memory.
+        max_rows : int, optional
+
+        Examples
+        --------
+        >>> import pathlib, sqlite3, tempfile
+        >>> file = pathlib.Path(tempfile.mkdtemp()) / "people.db"
+        >>> base = sqlite3.connect(file)
+        >>> base.executescript(
+        ...     "create table people (id, age, wage); insert into people values (1, 30, 2.5)"
+        ... ).close()
+        >>> Private.from_sql(f"sqlite:///{file}", "SELECT * FROM people", order_by="id")
+        Private(1 row, 3 columns, unlabelled)
+        """
+        from ..rows.people import sql_rows
+
+        return cls._of(sql_rows(url, query, n_rows, label, unit, max_rows, order_by), [])
 
     @classmethod
     def from_sparse(cls, X: Any, y: Any = None) -> Private:

@@ -132,6 +132,7 @@ class Sample(Opaque):
 
     def part_of(self, part: Part, holdout: float) -> Sample:
         """One of two parts, by public position."""
+        self.rows.need_order("a part that is held out")
         new = self.lent()
         new.part, new._holdout, new._held, new._origin = part, holdout, self._held, new
         new._kept = []

@@ -11,8 +11,9 @@ from typing import Any
 from .cells import Cells, cells_of, each
 from .tables import ColumnBlock
 
-_TEXT = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
-_TEXT |= {"fixed_size_binary"}
+# names of types whose cells are texts or bytes
+TEXTS = {"string", "large_string", "string_view", "binary", "large_binary", "binary_view"}
+TEXTS |= {"fixed_size_binary"}
 
 
 class ArrowBlock(ColumnBlock):
@@ -66,7 +67,7 @@ def arrow_cells(column: Any) -> Cells:
     kind = column.type
     if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return cells_of(column.to_numpy(zero_copy_only=False))
-    if str(kind).split("[")[0] in _TEXT:
+    if str(kind).split("[")[0] in TEXTS:
         return list(column.cast(pa.large_binary()).to_numpy(zero_copy_only=False))
     if pa.types.is_null(kind):
         return [None] * len(column)

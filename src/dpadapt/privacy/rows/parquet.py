@@ -113,7 +113,7 @@ def _batches(
                 inside = [name for name in columns if name not in said]
                 if set(inside) <= set(own):  # pyarrow skips absent columns
                     read = file.iter_batches(rows, columns=inside or own[:1], use_threads=False)
-                    for batch in _even(read, rows):
+                    for batch in even(read, rows):
                         left -= batch.num_rows
                         yield _with(batch, said)
         except LET_THROUGH:
@@ -137,7 +137,7 @@ def _with(batch: Any, said: dict[str, str | None]) -> Any:
     return batch
 
 
-def _even(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+def even(batches: Iterator[Any], rows: int) -> Iterator[Any]:
     """The same rows in batches of exactly so many, but for the last.
 
     Row groups end, and batches with them, where a writer had enough bytes or another dictionary:

@@ -52,11 +52,12 @@ from ... import _validate
 from ..accounting.events import Event, Relation
 from .arrow import ArrowBlock, arrow_cells
 from .cells import cell_number, cells_of, key
+from .database import SqlQuery
 from .errors import LET_THROUGH, PrivacyError
 from .groups import of_people
 from .parquet import parquet_files
 from .quiet import withhold_errors
-from .sources import Block, MemoryRows, ParquetRows, RowSource
+from .sources import ArrowRows, BatchRows, Block, MemoryRows, ParquetRows, RowSource, SqlRows
 
 _KEY = secrets.token_bytes(32)  # of the order of people
 _DIGITS = re.compile(r"([+-]?)(\d+)(\.0*)?", re.ASCII)  # of a text that is a whole number
@@ -215,17 +216,81 @@ def parquet_rows(path: Any, label: str | None, unit: Any, max_rows: Any) -> RowS
     >>> parquet_rows(file, None, "who", 2).by_people().n_rows
     4
     """
-    rows = ParquetRows(parquet_files(path), label)
+    return _in_batches(
+        ParquetRows(parquet_files(path), label), label, unit, max_rows, "the Parquet files"
+    )
+
+
+def arrow_rows(source: Any, n_rows: Any, label: str | None, unit: Any, max_rows: Any) -> RowSource:
+    """Rows of an Arrow stream; by people if a column of ids is named, and then held in memory.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> visits = pa.table({"who": ["ann", "bob", "ann"], "age": [30, 40, 31]})
+    >>> arrow_rows(visits, None, None, "who", 2).by_people().n_rows
+    4
+    """
+    said = _said(n_rows, unit)
+    return _in_batches(ArrowRows(source, said, label), label, unit, max_rows, "the stream")
+
+
+def sql_rows(
+    url: str, query: str, n_rows: Any, label: str | None, unit: Any, max_rows: Any, order_by: Any
+) -> RowSource:
+    """Rows of a query of a database; by people if a column of ids is named, and then in memory.
+
+    Examples
+    --------
+    >>> sql_rows("sqlite:///", "SELECT 1 AS a, 2 AS b", None, "b", None, None, None).columns
+    ('a',)
+    """
+    said, each, asked = (
+        _said(n_rows, unit),
+        _rows_per_person(unit, max_rows),
+        SqlQuery(url, query, order_by),
+    )
+    if each is None:
+        return SqlRows(asked, said, label)
+    if not isinstance(unit, str) or unit == label or unit not in asked.names:
+        raise ValueError(f"unit must be the name of a column of the query; got {unit!r}.")
+    asked.need_order("which rows of a person count (max_rows)")
+    rows = SqlRows(asked, None, label)
+    return _by_people(*withhold_errors(lambda: _held_frames(rows, label, unit, each), PrivacyError))
+
+
+def _held_frames(
+    rows: SqlRows, label: str | None, unit: str, each: int
+) -> tuple[MemoryRows, People]:
+    """Rows and people of a query, cell by cell."""
+    import pandas as pd
+
+    none = pd.DataFrame(columns=rows.names, dtype=object)
+    whole = pd.concat([none, *rows.frames()], ignore_index=True)
+    ids, y = whole.pop(unit), None if label is None else whole.pop(label)
+    return MemoryRows(whole, y), People.named(_ids(ids), each)
+
+
+def _said(n_rows: Any, unit: Any) -> int | None:
+    """Number of rows that was stated."""
+    if n_rows is not None and unit is not None:
+        raise ValueError("n_rows: how many rows people have is a secret; leave it out with unit.")
+    return None if n_rows is None else _validate.count("n_rows", n_rows, least=0)
+
+
+def _in_batches(
+    rows: BatchRows, label: str | None, unit: Any, max_rows: Any, where: str
+) -> RowSource:
     each = _rows_per_person(unit, max_rows)
     if each is None:
         return rows
     if not isinstance(unit, str) or unit not in (rows.columns or ()):
-        raise ValueError(f"unit must be the name of a column of the Parquet files; got {unit!r}.")
+        raise ValueError(f"unit must be the name of a column of {where}; got {unit!r}.")
     return _by_people(*withhold_errors(lambda: _held(rows, label, unit, each), PrivacyError))
 
 
-def _held(rows: ParquetRows, label: str | None, unit: str, each: int) -> tuple[MemoryRows, People]:
-    """Rows and people of Parquet files, cell by cell: files need not agree on any type."""
+def _held(rows: BatchRows, label: str | None, unit: str, each: int) -> tuple[MemoryRows, People]:
+    """Rows and people of record batches, cell by cell: they need not agree on any type."""
     import pandas as pd
 
     batches = list(rows.batches())

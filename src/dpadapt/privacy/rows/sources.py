@@ -11,6 +11,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from dpadapt._types import FloatArray, IntArray
 from . import parquet as _parquet
 from .arrow import ArrowBlock, arrow_cells
 from .cells import cells_of, codes, numbers_of
+from .database import SqlQuery
 from .errors import PrivacyError
 from .kept import Keeping
 from .quiet import quiet
 from .schema import as_read
+from .streams import Stream, content
 from .tables import Table, numbers, objects
 
 BLOCK_ROWS = 16_384  # at most; small enough for the processor's cache at 20 columns
@@ -84,13 +87,19 @@ class RowSource(ABC):
         """Source of the rows at these places, in this order; copies of them."""
         raise _no_places()
 
+    def need_order(self, what: str) -> None:
+        """Refuse what goes by the places of rows, if these have none of their own."""
+        if isinstance(inner := vars(self).get("_source"), RowSource):
+            inner.need_order(what)
+
     def sizes(self) -> dict[str, float]:
         """Public sizes, for the guarantee."""
         return {"private rows": self.n_rows}
 
     def relation(self, asked: Any) -> Any:
         """Relation that is stated where this one was asked for."""
-        return asked
+        inner = vars(self).get("_source")
+        return inner.relation(asked) if isinstance(inner, RowSource) else asked
 
     def by_people(self) -> RowSource:
         """Return the places of people, where rows have people; else the rows themselves."""
@@ -200,47 +209,153 @@ class SparseRows(RowSource):
             yield self._X[cut], None if self._y is None else numbers(self._y[cut])
 
 
-class ParquetRows(RowSource):
-    """Rows of one or more Parquet files, read in blocks; never more than a few in memory.
+class NamedRows(RowSource):
+    """Rows of named columns, one of which may be the label; read in blocks."""
 
-    Files may differ in the order of their columns: columns are found by name.
-    """
+    _label: str | None
+    _classes: Any = None
+    _said: int | None = None  # rows, as somebody stated
 
-    def __init__(self, paths: Sequence[Path], label: str | None) -> None:
-        self._paths, self._label = tuple(paths), label
-        self._classes: Any = None
-        names, self._counts = _parquet.sizes(self._paths)
+    def relation(self, asked: Any) -> Any:
+        if asked == "add-remove" and self._said is not None:
+            raise PrivacyError(
+                "under relation='add-remove' the number of rows is a secret, and n_rows states it: "
+                "whether it is true is told. Leave n_rows out, or use relation='replace-one'."
+            )
+        return asked
+
+    def coded(self, classes: Any) -> NamedRows:
+        new = copy.copy(self)
+        new._classes = classes
+        return new
+
+    def labels(self) -> FloatArray:
+        found = [y for _, y in self.blocks() if y is not None]
+        return np.concatenate(found) if found else np.full(self.n_rows, np.nan)
+
+    def _name(self, names: tuple[str, ...], label: str | None, what: str) -> None:
+        """Say which columns there are."""
         if label is not None and label not in names:
-            raise ValueError(f"label: the Parquet files have no column {label!r}.")
+            raise ValueError(f"label: {what} no column {label!r}.")
+        self._label, self.labelled = label, label is not None
         self.columns = tuple(name for name in unique(names) if name != label)
-        self.n_columns, self.n_rows = len(self.columns), sum(self._counts)
-        self.labelled = label is not None
+        self.n_columns = len(self.columns)
+
+    def _numbered(self, labels: Any) -> FloatArray:
+        return numbers_of(labels) if self._classes is None else codes(labels, self._classes)
+
+
+class BatchRows(NamedRows):
+    """Rows that come as Arrow record batches."""
+
+    @abstractmethod
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Any]:
+        """Record batches of ``block_rows`` rows, but for the last, with at least these columns."""
 
     def blocks(self, columns: tuple[str, ...] | None = None) -> Iterator[Block]:
         wanted = (self.columns or ()) if columns is None else columns
-        read = wanted if self._label is None else (*wanted, self._label)
-        for batch in _parquet.batches_ahead(self._paths, self._counts, read, self.block_rows):
-            yield ArrowBlock(batch, wanted), self._labels(batch)
+        for batch in self._read(wanted if self._label is None else (*wanted, self._label)):
+            label = None if self._label is None else arrow_cells(batch.column(self._label))
+            yield ArrowBlock(batch, wanted), None if label is None else self._numbered(label)
 
     def labels(self) -> FloatArray:
         found = [y for _, y in self.blocks(()) if y is not None]
         return np.concatenate(found) if found else np.full(self.n_rows, np.nan)
 
     def batches(self) -> Iterator[Any]:
-        """All rows and columns as record batches; files may differ in the types of columns."""
-        read = (*(self.columns or ()), *([self._label] if self._label else ()))
-        yield from _parquet.batches_ahead(self._paths, self._counts, read, self.block_rows)
+        """All rows and columns as record batches, which may differ in the types of columns."""
+        yield from self._read((*(self.columns or ()), *([self._label] if self._label else ())))
 
-    def _labels(self, batch: Any) -> FloatArray | None:
-        if self._label is None:
-            return None
-        cells = arrow_cells(batch.column(self._label))
-        return numbers_of(cells) if self._classes is None else codes(cells, self._classes)
 
-    def coded(self, classes: Any) -> ParquetRows:
-        new = copy.copy(self)
-        new._classes = classes
-        return new
+class ParquetRows(BatchRows):
+    """Rows of one or more Parquet files, read in blocks; never more than a few in memory.
+
+    Files may differ in the order of their columns: columns are found by name.
+    """
+
+    def __init__(self, paths: Sequence[Path], label: str | None) -> None:
+        self._paths = tuple(paths)
+        names, self._counts = _parquet.sizes(self._paths)
+        self._name(names, label, "the Parquet files have")
+        self.n_rows = sum(self._counts)
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Any]:
+        yield from _parquet.batches_ahead(self._paths, self._counts, columns, self.block_rows)
+
+
+class ArrowRows(BatchRows):
+    """Rows of an Arrow table, data set or stream, read in blocks.
+
+    Parameters
+    ----------
+    source : object
+        See :class:`~.streams.Stream`.
+    n_rows : int, optional
+        How many there are, if that is known; otherwise they are counted.
+    label : str, optional
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> rows = ArrowRows(lambda: pa.table({"a": [1.0, 2.0], "y": [0.0, 1.0]}), None, "y")
+    >>> rows.n_rows, [y.tolist() for _, y in rows.blocks()]
+    (2, [[0.0, 1.0]])
+    """
+
+    def __init__(self, source: Any, n_rows: int | None, label: str | None) -> None:
+        self._stream = Stream(source, n_rows)
+        self._name(self._stream.names, label, "the stream has")
+        known = self._stream.known
+        if None not in (known, n_rows) and known != n_rows:
+            raise self._stream.passes.other_number()
+        self._said, said = n_rows, known if n_rows is None else n_rows
+        self.n_rows = self._stream.count() if said is None else said
+
+    def _read(self, columns: tuple[str, ...]) -> Iterator[Any]:
+        rows = self.block_rows
+        with closing(self._stream.batches(rows * _parquet.BATCH_BLOCKS)) as batches:
+            cut = _parquet.even(batches, rows)
+            yield from self._stream.passes.same(cut, self.n_rows, content)
+
+
+class SqlRows(NamedRows):
+    """Rows of a query of a database, read in blocks.
+
+    Parameters
+    ----------
+    query : SqlQuery
+    n_rows : int, optional
+        How many there are, if that is known; otherwise the database counts them.
+    label : str, optional
+
+    Examples
+    --------
+    >>> import pathlib, sqlite3, tempfile
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "people.db"
+    >>> base = sqlite3.connect(file)
+    >>> base.executescript("create table t (a); insert into t values (2.5), ('3')").close()
+    >>> rows = SqlRows(SqlQuery(f"sqlite:///{file}", "SELECT a FROM t", None), None, None)
+    >>> rows.n_rows, [numbers(table).tolist() for table, _ in rows.blocks()]
+    (2, [[[2.5], [3.0]]])
+    """
+
+    def __init__(self, query: SqlQuery, n_rows: int | None, label: str | None) -> None:
+        self._query, self.names, self._said = query, query.names, n_rows
+        self._name(query.names, label, "the query has")
+        self.n_rows = query.count() if n_rows is None else n_rows
+
+    def blocks(self) -> Iterator[Block]:
+        for frame in self.frames():
+            y = None if self._label is None else frame.pop(self._label)
+            yield frame, None if y is None else self._numbered(cells_of(y))
+
+    def frames(self) -> Iterator[Any]:
+        """All rows and columns as data frames of cells as they are."""
+        with closing(self._query.frames(self.block_rows, self.n_rows)) as frames:
+            yield from frames
+
+    def need_order(self, what: str) -> None:
+        self._query.need_order(what)
 
 
 def _at(labels: Any, places: IntArray) -> Any:
@@ -253,8 +368,8 @@ def _at(labels: Any, places: IntArray) -> Any:
 
 def _no_places() -> PrivacyError:
     return PrivacyError(
-        "rows cannot be drawn at random from Parquet files: read them once, and hold the rows in "
-        "memory or in a memory-mapped array (Private(X, y))."
+        "rows cannot be drawn at random from Parquet files, streams or queries: read them once, "
+        "and hold the rows in memory or in a memory-mapped array (Private(X, y))."
     )
 
 
