@@ -225,7 +225,7 @@ class Session:
         self._own(hidden)
         claim = claimed(sensitivity)
 
-        def computed() -> FloatArray:
+        def computed() -> Any:
             given = hidden._value.copy()
             given.flags.writeable = False
             return finite(function(given))
