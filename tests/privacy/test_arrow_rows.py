@@ -164,6 +164,17 @@ def test_cells_are_those_of_memory(tmp_path):
                 assert repr(list(one)) == repr(list(two)), table.column_names[place]
 
 
+@pytest.mark.parametrize("sizes", [(3,), (2, 1), (1, 1, 1)])
+def test_a_gap_in_a_column_that_is_said_to_have_none(sizes):
+    full = pa.schema([pa.field("a", pa.float64(), nullable=False)])
+    rows = pa.record_batch([pa.array([1.0, None, 3.0])], schema=full)
+    starts = np.cumsum((0, *sizes))
+    pieces = [rows[start : start + size] for start, size in zip(starts, sizes, strict=False)]
+    private = Private.from_arrow(pa.Table.from_batches(pieces))
+    ((table, _),) = private._rows.blocks()
+    assert repr(table.column(0).tolist()) == "[1.0, nan, 3.0]"
+
+
 def test_the_content_of_a_block_is_that_of_its_cells():
     table = odd_table()
     (whole,) = table.to_batches()
