@@ -228,6 +228,7 @@ def test_rows_that_find_no_room_are_refused_before_a_pass(base, monkeypatch):
         f"postgresql://me:{SECRET}@host:port{SECRET}/base",
         f"{SECRET}",
         f"sqlite:////nowhere/{SECRET}.db",
+        f"sqlite:////tmp/{SECRET * 300}.db",
         f"mssql+pymssql://me:{SECRET}@host/base",
     ],
 )
@@ -352,6 +353,10 @@ def test_postgres(rows_in_postgres, tmp_path, monkeypatch):
         url, "SELECT id, text::int AS b FROM people", n_rows=3001, order_by="id"
     )
     refused(lambda: value(late), WITHHELD)
+    named = 'SELECT -id AS "share %%s", id AS "Share %%s", id AS "100 %" FROM people'
+    for name, first in (("100 %", 0), ("share %%s", 9000), ("Share %%s", 0)):
+        rows = Private.from_sql(url, named, order_by=name)._rows
+        assert next(rows.blocks())[0]["Share %%s"][0] == first
     with pytest.raises(ValueError, match="two columns of the same name: a"):
         Private.from_sql(url, "SELECT a, a FROM people")
 

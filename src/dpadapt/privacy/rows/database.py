@@ -59,8 +59,9 @@ class SqlQuery:
         for name in order:
             if name not in self.names:
                 raise ValueError(f"order_by: the query has no column {name!r}.")
-        quoted = ", ".join(map(self._engine.dialect.identifier_preparer.quote_identifier, order))
-        self._order = f" ORDER BY {quoted}" if order else ""
+        # by place: databases differ in what a quoted name is, and in whether a and A are two
+        places = ", ".join(str(self.names.index(name) + 1) for name in order)
+        self._order = f" ORDER BY {places}" if order else ""
         self.passes = Passes(
             "Every pass runs the query again: state an order that is the same each time, "
             "order_by= a key, and let nobody change the table meanwhile (a copy, a snapshot)."
@@ -98,9 +99,11 @@ class SqlQuery:
             stream_results=True, max_row_buffer=rows, no_parameters=True
         )
         # as the driver reads it: colons and percent signs have no meaning of their own
-        return connection.exec_driver_sql(
+        found = connection.exec_driver_sql(
             f"SELECT {wanted} FROM (\n{self._query}\n) dpadapt_rows{order}"
         )
+        undo.callback(found.close)  # or the cursor would say, when it is deleted, that it was open
+        return found
 
     def _asked(self, wanted: str, which: str, read: Callable[[Any], Result]) -> Result:
         def ask() -> Result:
@@ -131,7 +134,7 @@ def _engine(url: str) -> Any:
             failure = ValueError("url: there is no such SQLite file; it would be made, and empty.")
         else:
             return unheard(lambda: create_engine(read, poolclass=NullPool, hide_parameters=True))
-    except (SQLAlchemyError, ValueError):  # whose words may hold a password
+    except (SQLAlchemyError, ValueError, OSError):  # whose words may hold a password
         failure = ValueError(_SHAPE)
     except PrivacyError:
         failure = ValueError(
