@@ -126,6 +126,15 @@ def test_classes_and_parts_held_out(tmp_path):
     assert len(set(made.values())) == 1, made
 
 
+def block_of(private):
+    """The only block of these rows, which must not be refused."""
+    try:
+        ((table, _),) = private._rows.blocks()
+    except (PrivacyError, ValueError) as error:
+        pytest.fail(f"refused: {type(error).__name__}")
+    return table
+
+
 def odd_table():
     return pa.table(
         {
@@ -170,8 +179,7 @@ def test_a_gap_in_a_column_that_is_said_to_have_none(sizes):
     rows = pa.record_batch([pa.array([1.0, None, 3.0])], schema=full)
     starts = np.cumsum((0, *sizes))
     pieces = [rows[start : start + size] for start, size in zip(starts, sizes, strict=False)]
-    private = Private.from_arrow(pa.Table.from_batches(pieces))
-    ((table, _),) = private._rows.blocks()
+    table = block_of(Private.from_arrow(pa.Table.from_batches(pieces)))
     assert repr(table.column(0).tolist()) == "[1.0, nan, 3.0]"
 
 
@@ -215,6 +223,8 @@ def test_people(tmp_path):
     assert len({value(private).tobytes() for private in found}) == 1
     with pytest.raises(ValueError, match="is a secret"):
         Private.from_arrow(table, n_rows=600, **whose)
+    nameless = table.rename_columns(["a", "b", "c", "", "who"])
+    assert Private.from_arrow(nameless, **whose | {"label": ""})._rows.labelled
     with pytest.raises(ValueError, match="name of a column of the stream"):
         Private.from_arrow(table, unit="nobody", max_rows=2)
 

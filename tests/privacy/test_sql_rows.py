@@ -16,7 +16,7 @@ from dpadapt.evaluation import hold_out
 from dpadapt.privacy import PrivacyError, Schema, StorageError
 from dpadapt.privacy.rows import database, sources
 from dpadapt.privacy.rows.cells import text
-from privacy.test_arrow_rows import NAMES, SECRET, bits, refused, rows_of, value
+from privacy.test_arrow_rows import NAMES, SECRET, bits, block_of, refused, rows_of, value
 
 WITHHELD = "withheld"
 
@@ -147,7 +147,7 @@ def test_cells_are_those_of_memory(base):
 def test_a_text_that_is_no_utf8_is_read_as_bytes_are(base):
     url, _ = base
     changed(url, "UPDATE people SET a = CAST(X'FF41' AS TEXT) WHERE id = 7")
-    ((table, _),) = Private.from_sql(url, "SELECT a, b FROM people", order_by="b")._rows.blocks()
+    table = block_of(Private.from_sql(url, "SELECT a, b FROM people", order_by="b"))
     assert table["a"].map(text).eq(text(b"\xffA")).sum() == 1
 
 
@@ -387,9 +387,23 @@ NARROW = [
 def test_a_cell_that_python_has_no_object_for_is_missing(postgres_url, kind, odd, plain, cell):
     one, two = (f"'{each}'::{kind}" for each in (odd, plain))
     query = f"SELECT 0 AS id, {one} AS a UNION ALL SELECT 1, {two}"
-    ((table, _),) = Private.from_sql(postgres_url, query, order_by="id")._rows.blocks()
+    table = block_of(Private.from_sql(postgres_url, query, order_by="id"))
     assert table["a"][0] in (None, [None])
     assert table["a"][1] == cell
+
+
+@pytest.mark.parametrize(("kind", "odd", "plain", "cell"), NARROW[:-1])
+def test_a_loader_that_fails_finds_nothing(kind, odd, plain, cell):
+    psycopg = pytest.importorskip("psycopg")
+    number = psycopg.adapters.types[kind].oid
+    known = psycopg.adapters.get_loader(number, psycopg.pq.Format.TEXT)
+    loader = database._or_missing(known)(number)
+    try:
+        found = loader.load(odd.encode())
+    except Exception as error:
+        pytest.fail(type(error).__name__)
+    assert found is None
+    assert kind == "timestamptz" or loader.load(plain.encode()) == cell
 
 
 def test_postgres_reads_in_blocks(rows_in_postgres, monkeypatch):
