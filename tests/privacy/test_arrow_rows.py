@@ -3,6 +3,7 @@
 import datetime as dt
 import hashlib
 import re
+import traceback
 import warnings
 from decimal import Decimal
 
@@ -343,6 +344,23 @@ def test_what_a_stream_says_is_withheld(after, wrap, capfd):
     refused(lambda: Private.from_arrow(lambda: SECRET), withheld)
     refused(lambda: list(private._rows.blocks()), withheld)
     assert not any(capfd.readouterr())
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_carries_nothing_along(kind):
+    def opened():
+        try:
+            raise ValueError(SECRET)
+        except ValueError:
+            stop = kind(SECRET)
+            stop.add_note(SECRET)
+            raise stop  # noqa: B904, as if somebody pressed a key just now
+
+    with pytest.raises(kind) as caught:
+        Private.from_arrow(opened)
+    assert SECRET not in "".join(traceback.format_exception_only(caught.value))
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
 
 
 def test_a_stated_number_of_rows_is_no_secret():
