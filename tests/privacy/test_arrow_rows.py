@@ -3,6 +3,7 @@
 import datetime as dt
 import hashlib
 import re
+import traceback
 import warnings
 from decimal import Decimal
 
@@ -126,6 +127,15 @@ def test_classes_and_parts_held_out(tmp_path):
     assert len(set(made.values())) == 1, made
 
 
+def block_of(private):
+    """The only block of these rows, which must not be refused."""
+    try:
+        ((table, _),) = private._rows.blocks()
+    except (PrivacyError, ValueError) as error:
+        pytest.fail(f"refused: {type(error).__name__}")
+    return table
+
+
 def odd_table():
     return pa.table(
         {
@@ -162,6 +172,16 @@ def test_cells_are_those_of_memory(tmp_path):
                     for each in (mine, other)
                 )
                 assert repr(list(one)) == repr(list(two)), table.column_names[place]
+
+
+@pytest.mark.parametrize("sizes", [(3,), (2, 1), (1, 1, 1)])
+def test_a_gap_in_a_column_that_is_said_to_have_none(sizes):
+    full = pa.schema([pa.field("a", pa.float64(), nullable=False)])
+    rows = pa.record_batch([pa.array([1.0, None, 3.0])], schema=full)
+    starts = np.cumsum((0, *sizes))
+    pieces = [rows[start : start + size] for start, size in zip(starts, sizes, strict=False)]
+    table = block_of(Private.from_arrow(pa.Table.from_batches(pieces)))
+    assert repr(table.column(0).tolist()) == "[1.0, nan, 3.0]"
 
 
 def test_the_content_of_a_block_is_that_of_its_cells():
@@ -204,6 +224,8 @@ def test_people(tmp_path):
     assert len({value(private).tobytes() for private in found}) == 1
     with pytest.raises(ValueError, match="is a secret"):
         Private.from_arrow(table, n_rows=600, **whose)
+    nameless = table.rename_columns(["a", "b", "c", "", "who"])
+    assert Private.from_arrow(nameless, **whose | {"label": ""})._rows.labelled
     with pytest.raises(ValueError, match="name of a column of the stream"):
         Private.from_arrow(table, unit="nobody", max_rows=2)
 
@@ -322,6 +344,23 @@ def test_what_a_stream_says_is_withheld(after, wrap, capfd):
     refused(lambda: Private.from_arrow(lambda: SECRET), withheld)
     refused(lambda: list(private._rows.blocks()), withheld)
     assert not any(capfd.readouterr())
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_an_interruption_carries_nothing_along(kind):
+    def opened():
+        try:
+            raise ValueError(SECRET)
+        except ValueError:
+            stop = kind(SECRET)
+            stop.add_note(SECRET)
+            raise stop  # noqa: B904, as if somebody pressed a key just now
+
+    with pytest.raises(kind) as caught:
+        Private.from_arrow(opened)
+    assert SECRET not in "".join(traceback.format_exception_only(caught.value))
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
 
 
 def test_a_stated_number_of_rows_is_no_secret():

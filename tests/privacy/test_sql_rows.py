@@ -15,7 +15,8 @@ from dpadapt import Private, ReweightingRegressor
 from dpadapt.evaluation import hold_out
 from dpadapt.privacy import PrivacyError, Schema, StorageError
 from dpadapt.privacy.rows import database, sources
-from privacy.test_arrow_rows import NAMES, SECRET, bits, refused, rows_of, value
+from dpadapt.privacy.rows.cells import text
+from privacy.test_arrow_rows import NAMES, SECRET, bits, block_of, refused, rows_of, value
 
 WITHHELD = "withheld"
 
@@ -143,6 +144,13 @@ def test_cells_are_those_of_memory(base):
         assert repr(one) == repr(two)
 
 
+def test_a_text_that_is_no_utf8_is_read_as_bytes_are(base):
+    url, _ = base
+    changed(url, "UPDATE people SET a = CAST(X'FF41' AS TEXT) WHERE id = 7")
+    table = block_of(Private.from_sql(url, "SELECT a, b FROM people", order_by="b"))
+    assert table["a"].map(text).eq(text(b"\xffA")).sum() == 1
+
+
 def test_no_rows_and_few_columns(base):
     url, _ = base
     empty = Private.from_sql(url, f"{QUERY} WHERE id < 0", label="y")
@@ -228,6 +236,7 @@ def test_rows_that_find_no_room_are_refused_before_a_pass(base, monkeypatch):
         f"postgresql://me:{SECRET}@host:port{SECRET}/base",
         f"{SECRET}",
         f"sqlite:////nowhere/{SECRET}.db",
+        f"sqlite:////tmp/{SECRET * 300}.db",
         f"mssql+pymssql://me:{SECRET}@host/base",
     ],
 )
@@ -352,8 +361,49 @@ def test_postgres(rows_in_postgres, tmp_path, monkeypatch):
         url, "SELECT id, text::int AS b FROM people", n_rows=3001, order_by="id"
     )
     refused(lambda: value(late), WITHHELD)
+    named = 'SELECT -id AS "share %%s", id AS "Share %%s", id AS "100 %" FROM people'
+    for name, first in (("100 %", 0), ("share %%s", 9000), ("Share %%s", 0)):
+        rows = Private.from_sql(url, named, order_by=name)._rows
+        assert next(rows.blocks())[0]["Share %%s"][0] == first
     with pytest.raises(ValueError, match="two columns of the same name: a"):
         Private.from_sql(url, "SELECT a, a FROM people")
+
+
+NARROW = [
+    ("date", "infinity", "2020-01-01", dt.date(2020, 1, 1)),
+    ("date", "0044-03-15 BC", "2020-01-01", dt.date(2020, 1, 1)),
+    ("timestamp", "-infinity", "2020-01-01", dt.datetime(2020, 1, 1)),
+    ("timestamptz", "20000-01-01", "2020-01-01 00:00+00", dt.datetime(2020, 1, 1, tzinfo=dt.UTC)),
+    ("time", "24:00", "05:00", dt.time(5)),
+    ("timetz", "24:00+00", "05:00+00", dt.time(5, tzinfo=dt.UTC)),
+    ("interval", "170000000 years", "1 day", dt.timedelta(days=1)),
+    ("json", "9" * 5000, "[1]", [1]),
+    ("jsonb", "[" * 5000 + "]" * 5000, "[1]", [1]),
+    ("date[]", "{infinity}", "{2020-01-01}", [dt.date(2020, 1, 1)]),
+]
+
+
+@pytest.mark.parametrize(("kind", "odd", "plain", "cell"), NARROW)
+def test_a_cell_that_python_has_no_object_for_is_missing(postgres_url, kind, odd, plain, cell):
+    one, two = (f"'{each}'::{kind}" for each in (odd, plain))
+    query = f"SELECT 0 AS id, {one} AS a UNION ALL SELECT 1, {two}"
+    table = block_of(Private.from_sql(postgres_url, query, order_by="id"))
+    assert table["a"][0] in (None, [None])
+    assert table["a"][1] == cell
+
+
+@pytest.mark.parametrize(("kind", "odd", "plain", "cell"), NARROW[:-1])
+def test_a_loader_that_fails_finds_nothing(kind, odd, plain, cell):
+    psycopg = pytest.importorskip("psycopg")
+    number = psycopg.adapters.types[kind].oid
+    known = psycopg.adapters.get_loader(number, psycopg.pq.Format.TEXT)
+    loader = database._or_missing(known)(number)
+    try:
+        found = loader.load(odd.encode())
+    except Exception as error:
+        pytest.fail(type(error).__name__)
+    assert found is None
+    assert kind == "timestamptz" or loader.load(plain.encode()) == cell
 
 
 def test_postgres_reads_in_blocks(rows_in_postgres, monkeypatch):

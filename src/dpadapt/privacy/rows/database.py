@@ -6,10 +6,15 @@ so what needs places (parts held out, people) needs a stated order. A pass that 
 than the first, or in another order, is refused in any case (:mod:`.streams`).
 
 What a driver raises, logs or prints may quote rows, and a URL may hold a password: neither is told.
+That a pass failed is told, so no cell may decide it where that is ours to say: a text in SQLite
+that is not UTF-8 is read as bytes are, and what psycopg makes no object of (a date without an end,
+or before Christ) is missing.
 """
 
 from __future__ import annotations
 
+import sqlite3
+import sys
 from array import array
 from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, suppress
@@ -17,10 +22,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .errors import PrivacyError
+from .errors import LET_THROUGH, PrivacyError
 from .streams import Passes, unheard
 
 Result = TypeVar("Result")
+_NARROW = ("date", "interval", "json", "jsonb", "time", "timestamp", "timestamptz", "timetz")
 _NO_TEXT: Any = object.__repr__  # tells an address
 _SHAPE = (
     "url must be that of a database, as SQLAlchemy reads it: sqlite:///people.db, "
@@ -59,8 +65,9 @@ class SqlQuery:
         for name in order:
             if name not in self.names:
                 raise ValueError(f"order_by: the query has no column {name!r}.")
-        quoted = ", ".join(map(self._engine.dialect.identifier_preparer.quote_identifier, order))
-        self._order = f" ORDER BY {quoted}" if order else ""
+        # by place: databases differ in what a quoted name is, and in whether a and A are two
+        places = ", ".join(str(self.names.index(name) + 1) for name in order)
+        self._order = f" ORDER BY {places}" if order else ""
         self.passes = Passes(
             "Every pass runs the query again: state an order that is the same each time, "
             "order_by= a key, and let nobody change the table meanwhile (a copy, a snapshot)."
@@ -97,10 +104,13 @@ class SqlQuery:
         connection = undo.enter_context(self._engine.connect()).execution_options(
             stream_results=True, max_row_buffer=rows, no_parameters=True
         )
+        _read_any_cell(connection.connection.driver_connection)
         # as the driver reads it: colons and percent signs have no meaning of their own
-        return connection.exec_driver_sql(
+        found = connection.exec_driver_sql(
             f"SELECT {wanted} FROM (\n{self._query}\n) dpadapt_rows{order}"
         )
+        undo.callback(found.close)  # or the cursor would say, when it is deleted, that it was open
+        return found
 
     def _asked(self, wanted: str, which: str, read: Callable[[Any], Result]) -> Result:
         def ask() -> Result:
@@ -131,7 +141,7 @@ def _engine(url: str) -> Any:
             failure = ValueError("url: there is no such SQLite file; it would be made, and empty.")
         else:
             return unheard(lambda: create_engine(read, poolclass=NullPool, hide_parameters=True))
-    except (SQLAlchemyError, ValueError):  # whose words may hold a password
+    except (SQLAlchemyError, ValueError, OSError):  # whose words may hold a password
         failure = ValueError(_SHAPE)
     except PrivacyError:
         failure = ValueError(
@@ -139,6 +149,38 @@ def _engine(url: str) -> Any:
             "says; for PostgreSQL it is psycopg: pip install 'dpadapt[postgres]'."
         )
     raise failure
+
+
+def _read_any_cell(driver: Any) -> None:
+    """Cells that a driver has no object for are no reason to fail."""
+    if isinstance(driver, sqlite3.Connection):
+        driver.text_factory = partial(str, encoding="utf-8", errors="replace")
+    psycopg = sys.modules.get("psycopg")
+    if psycopg is not None and isinstance(driver, psycopg.Connection):
+        adapters, text = driver.adapters, psycopg.pq.Format.TEXT
+        for name in _NARROW:  # types of PostgreSQL that hold more than those of Python
+            known = adapters.get_loader(adapters.types[name].oid, text)
+            adapters.register_loader(name, _or_missing(known))
+
+
+def _or_missing(known: Any) -> Any:
+    """A loader of psycopg, and None for what it fails on."""
+    from psycopg.adapt import Loader
+
+    class OrMissing(Loader):
+        def __init__(self, oid: int, context: Any = None) -> None:
+            super().__init__(oid, context)
+            self._inner = known(oid, context)
+
+        def load(self, data: Any) -> Any:
+            try:
+                return self._inner.load(data)
+            except LET_THROUGH:
+                raise
+            except BaseException:
+                return None
+
+    return OrMissing
 
 
 def _names(found: Any) -> tuple[str, ...]:

@@ -155,13 +155,16 @@ def even(batches: Iterator[Any], rows: int) -> Iterator[Any]:
 
 
 def _joined(parts: list[Any]) -> Any:
-    """One record batch of several with the same columns; texts may be longer than 2 GB together."""
+    """One record batch of several with the same columns; texts may be longer than 2 GB together.
+
+    A stream may say that a column has no gaps, and have one: pyarrow would refuse it here alone.
+    """
     import pyarrow as pa
 
     if len(parts) == 1:
         return parts[0]
     table = pa.Table.from_batches(parts)
-    plain = [field.with_type(_long(field.type)) for field in table.schema]
+    plain = [field.with_type(_long(field.type)).with_nullable(True) for field in table.schema]
     (joined,) = table.cast(pa.schema(plain)).combine_chunks().to_batches()
     return joined
 

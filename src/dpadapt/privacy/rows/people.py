@@ -296,11 +296,11 @@ def _held(rows: BatchRows, label: str | None, unit: str, each: int) -> tuple[Mem
     batches = list(rows.batches())
     columns = {
         name: _joined([arrow_cells(batch.column(name)) for batch in batches])
-        for name in (*(rows.columns or ()), *([label] if label else ()))
+        for name in (*(rows.columns or ()), *(() if label is None else (label,)))
         if name != unit
     }
     ids = chain.from_iterable(ArrowBlock(batch, (unit,)).exact(0) for batch in batches)
-    y = columns.pop(label) if label else None
+    y = None if label is None else columns.pop(label)
     index = range(sum(batch.num_rows for batch in batches))
     return MemoryRows(pd.DataFrame(columns, index=index), y), People.named(ids, each)
 

@@ -264,7 +264,8 @@ class BatchRows(NamedRows):
 
     def batches(self) -> Iterator[Any]:
         """All rows and columns as record batches, which may differ in the types of columns."""
-        yield from self._read((*(self.columns or ()), *([self._label] if self._label else ())))
+        label = () if self._label is None else (self._label,)
+        yield from self._read((*(self.columns or ()), *label))
 
 
 class ParquetRows(BatchRows):
