@@ -17,7 +17,7 @@ from dpadapt import AdaMixClassifier, Private, ReweightingRegressor
 from dpadapt.evaluation import hold_out
 from dpadapt.privacy import Cleaning, PrivacyError, Schema, StorageError
 from dpadapt.privacy.rows import sources, streams
-from dpadapt.privacy.rows.streams import content
+from dpadapt.privacy.rows.streams import cell_bytes
 from dpadapt.privacy.statistics import SecondMoment
 
 SECRET = "private-31337"
@@ -188,7 +188,7 @@ def test_the_content_of_a_block_is_that_of_its_cells():
     table = odd_table()
     (whole,) = table.to_batches()
     shifted = pa.concat_tables([table.slice(3), table, table]).combine_chunks().to_batches()[0]
-    assert content(shifted[1:5]) == content(whole) != content(shifted[:4])
+    assert cell_bytes(shifted[1:5]) == cell_bytes(whole) != cell_bytes(shifted[:4])
     for place, name in enumerate(table.column_names):
         if name != "null":
             other = table.set_column(
@@ -196,16 +196,18 @@ def test_the_content_of_a_block_is_that_of_its_cells():
                 name,
                 pa.chunked_array([pa.concat_arrays([whole[name][1:], whole[name][:1]])]),
             )
-            assert content(other.combine_chunks().to_batches()[0]) != content(whole), name
+            assert cell_bytes(other.combine_chunks().to_batches()[0]) != cell_bytes(whole), name
     under = pa.Array.from_buffers(
         pa.int64(), 2, [pa.py_buffer(b"\x01"), pa.py_buffer(np.array([5, 7], np.int64))]
     )
     letters = [pa.record_batch([pa.array(each)], ["a"]) for each in (["ab", "c"], ["a", "bc"])]
     gaps = [pa.record_batch([pa.array(each, pa.float64())], ["a"]) for each in ([0.0], [None])]
     for one, two in (letters, gaps):
-        assert content(one) != content(two)
+        assert cell_bytes(one) != cell_bytes(two)
     zeros = pa.array([5, None])
-    assert content(pa.record_batch([under], ["a"])) == content(pa.record_batch([zeros], ["a"]))
+    assert cell_bytes(pa.record_batch([under], ["a"])) == cell_bytes(
+        pa.record_batch([zeros], ["a"])
+    )
 
 
 def test_people(tmp_path):

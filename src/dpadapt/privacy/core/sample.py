@@ -13,7 +13,7 @@ from dpadapt._types import FloatArray
 
 from ..accounting.events import Relation
 from ..rows.errors import PrivacyError, StorageError
-from ..rows.kept import Shelf, Store, locked
+from ..rows.kept import RowStore, Shelf, locked
 from ..rows.quiet import muted
 from ..rows.sources import BLOCK_ROWS, RowSource
 from .cleaning import RowMap
@@ -46,7 +46,7 @@ class Sample(Opaque):
     home : Home
         The process of the session.
     relation : {"replace-one", "add-remove"}
-    store : Store
+    store : RowStore
         Where cleaned rows are kept.
     part : {"all", "train", "holdout"}
     holdout : float
@@ -60,7 +60,7 @@ class Sample(Opaque):
         held: list[RowSource],
         home: Home,
         relation: Relation,
-        store: Store,
+        store: RowStore,
         part: Part = "all",
         holdout: float = 0.0,
         progress: Progress | None = None,

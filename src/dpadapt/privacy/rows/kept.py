@@ -34,7 +34,7 @@ _UNITS = {"": 1.0}
 _UNITS |= {name: 1000.0**power for power, name in enumerate("kmgt", start=1)}
 _UNITS |= {f"{name}i": 1024.0**power for power, name in enumerate("kmgt", start=1)}
 
-Kept = tuple[Any, ...]  # arrays of one block, or None
+KeptBlock = tuple[Any, ...]  # arrays of one block, or None
 
 
 @dataclass(frozen=True)
@@ -60,12 +60,12 @@ class Keeping:
     spill: bool = True
     folder: Path | None = None
 
-    def store(self) -> Store:
+    def store(self) -> RowStore:
         """A new place for rows, with all of that room."""
-        return Store(self)
+        return RowStore(self)
 
 
-class Store:
+class RowStore:
     """Room for kept rows, which all that is kept in it shares.
 
     Parameters
@@ -190,7 +190,7 @@ class Shelf:
 
     Parameters
     ----------
-    store : Store
+    store : RowStore
     needed : float
         Bytes of all blocks together.
 
@@ -204,15 +204,15 @@ class Shelf:
     >>> shelf.close()
     """
 
-    def __init__(self, store: Store, needed: float) -> None:
+    def __init__(self, store: RowStore, needed: float) -> None:
         self._store, self._needed = store, needed
-        self._blocks: list[Kept] = []
+        self._blocks: list[KeptBlock] = []
         self._held = self._size = 0  # bytes in memory, and in the file
         self._file: IO[bytes] | None = None
         self._map: mmap.mmap | None = None
         self._maker = os.getpid()
 
-    def add(self, block: Kept) -> None:
+    def add(self, block: KeptBlock) -> None:
         """Keep one more block, of arrays that nobody changes any more (:func:`locked`)."""
         size = sum(array.nbytes for array in block if array is not None)
         if (self._file is None or not size) and self._store.take(size):
@@ -246,7 +246,7 @@ class Shelf:
             self.close()
             raise self._store.full(error) from None
 
-    def __iter__(self) -> Iterator[Kept]:
+    def __iter__(self) -> Iterator[KeptBlock]:
         for block in tuple(self._blocks):
             yield tuple(self._read(each) if isinstance(each, _Place) else each for each in block)
 

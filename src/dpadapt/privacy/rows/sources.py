@@ -27,7 +27,7 @@ from .errors import PrivacyError
 from .kept import Keeping
 from .quiet import quiet
 from .schema import as_read
-from .streams import Stream, content
+from .streams import Stream, cell_bytes
 from .tables import Table, numbers, objects
 
 BLOCK_ROWS = 16_384  # at most; small enough for the processor's cache at 20 columns
@@ -316,7 +316,7 @@ class ArrowRows(BatchRows):
         rows = self.block_rows
         with closing(self._stream.batches(rows * _parquet.BATCH_BLOCKS)) as batches:
             cut = _parquet.even(batches, rows)
-            yield from self._stream.passes.same(cut, self.n_rows, content)
+            yield from self._stream.passes.same(cut, self.n_rows, cell_bytes)
 
 
 class SqlRows(NamedRows):

@@ -23,12 +23,12 @@ from .arrow import TEXTS
 from .errors import PrivacyError
 from .quiet import muted, withhold_errors
 
-Result = TypeVar("Result")
+_Result = TypeVar("_Result")
 Kinds = tuple[tuple[str, Any], ...]  # names and types of columns
 _KEY = secrets.token_bytes(32)  # of digests of blocks
 
 
-def unheard(ask: Callable[[], Result]) -> Result:
+def unheard(ask: Callable[[], _Result]) -> _Result:
     """Ask code of others for private rows; nothing of what it says is told.
 
     Examples
@@ -275,7 +275,7 @@ def _is_text(kind: Any) -> bool:
     return str(kind).split("[")[0] in TEXTS
 
 
-def content(batch: Any) -> bytes:
+def cell_bytes(batch: Any) -> bytes:
     """All cells of a record batch as bytes: the same for the same cells, however they are held.
 
     Examples
@@ -283,7 +283,7 @@ def content(batch: Any) -> bytes:
     >>> import pyarrow as pa
     >>> one = pa.record_batch({"a": ["x", "yz", None]})
     >>> two = pa.record_batch({"a": ["", "x", "yz", None]})[1:]
-    >>> content(one) == content(two), content(one) == content(two[::1].slice(1))
+    >>> cell_bytes(one) == cell_bytes(two), cell_bytes(one) == cell_bytes(two[::1].slice(1))
     (True, False)
     """
     return b"".join(part for column in batch.columns for part in _parts(column))
