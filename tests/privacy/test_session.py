@@ -6,6 +6,7 @@ import copy
 import io
 import math
 import pickle
+import signal
 import sys
 import traceback
 import warnings
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dpadapt.cli.screens import Stopped
 from dpadapt.papers.selection.random_stopping import RandomStopping
 from dpadapt.privacy import BudgetExceeded, Cleaning, Grant, PrivacyError, Private, RowMean, Rows
 from dpadapt.privacy.core.mechanism import Noise
@@ -540,6 +542,17 @@ def test_what_ends_a_program_says_nothing_of_a_value(private, kind):
     with pytest.raises(SystemExit) as caught, opened(private) as session:
         session.derive(session.hide(Mean()), lambda _: sys.exit(3), sensitivity=1.0)
     assert caught.value.code == 3  # a number may be said
+
+
+def test_a_signal_that_ends_a_program_keeps_its_number(private):
+    def leave(value):
+        raise Stopped(signal.SIGTERM)
+
+    with opened(private) as session:
+        hidden = session.hide(Mean())
+        with pytest.raises(Stopped) as caught:
+            session.derive(hidden, leave, sensitivity=1.0)
+    assert caught.value.code == 128 + signal.SIGTERM
 
 
 # The guarantee ---------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def withhold_errors(compute: Callable[[], Result], *passing: type[BaseException]
         except LET_THROUGH as error:
             error.args = ()  # an exit says a number, and no text
             error.__cause__ = error.__context__ = None  # nor what was handled when it came
-            vars(error).clear()  # nor notes
+            vars(error).pop("__notes__", None)  # the number of a signal stays
             if isinstance(error, SystemExit) and not isinstance(error.code, int):
                 error.code = 1
             raise
