@@ -29,6 +29,9 @@ from dpadapt._types import FloatArray
 from .class_queries import ByClass
 from .queries import CENTRE, MeanLosses
 
+PUBLIC_ONLY, BASELINE = "public only", "baseline"  # what an evaluation may compare with
+SECOND_MODEL = {PUBLIC_ONLY: "the public model", BASELINE: "the baseline"}  # in a sentence
+
 Side = tuple["Interval", ...]  # of the model; or of model, baseline and their difference
 
 

@@ -21,10 +21,8 @@ from .facts import (
     is_public,
     public_baseline,
 )
+from .intervals import BASELINE, PUBLIC_ONLY, SECOND_MODEL
 from .limits import Limit, Outlook, choose_metrics, detectable_differences, with_public_losses
-
-_PUBLIC, _GIVEN = "public only", "baseline"  # heads of the column of the second model
-_IN_WORDS = {_PUBLIC: "the public model", _GIVEN: "the baseline"}
 
 
 def outlook(
@@ -74,7 +72,7 @@ def outlook(
     who = "private rows" if private.n_people == private.n_rows else "people"
     known = task.facts.compared
     seen = 0 if known is None else known.rows
-    other = _IN_WORDS.get(task.against, task.against)
+    other = SECOND_MODEL.get(task.against, task.against)
     return Outlook(task.limits, private.n_people, who, epsilon, delta, other, seen)
 
 
@@ -130,7 +128,7 @@ def outlook_of(
     budget = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
     chosen = choose_metrics(metrics, questions, people, **budget)
     limits = detectable_differences(chosen, facts, people, **budget)
-    return Outlook(limits, people, "private rows", epsilon, delta, _IN_WORDS[_PUBLIC], 0)
+    return Outlook(limits, people, "private rows", epsilon, delta, SECOND_MODEL[PUBLIC_ONLY], 0)
 
 
 def public_facts(
@@ -243,10 +241,10 @@ class Measuring(NamedTuple):
 
 def _compared(model: Any, baseline: Any, threshold: Any = None) -> tuple[ComparedModels, str, bool]:
     """Models, what the second one is, and whether the first is the public model itself."""
-    against, alone = _GIVEN, baseline is None and is_public(model)
+    against, alone = BASELINE, baseline is None and is_public(model)
     if baseline is None:
         baseline = None if alone else public_baseline(model)
-        against = "" if baseline is None else _PUBLIC
+        against = "" if baseline is None else PUBLIC_ONLY
     return compared_models(model, baseline, threshold), against, alone
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpadapt.evaluation.intervals import Interval
+from dpadapt.evaluation.intervals import SECOND_MODEL, Interval
 from dpadapt.features.columns import named_like_a_person
 from dpadapt.learning.story import Story, label_count_sentence, plain_story
 from dpadapt.privacy import Guarantee
@@ -222,7 +222,7 @@ or worse than the baseline.
     against = str(evaluation.get("against") or "")
     if not against:
         return ""
-    other = "the public model" if against == "public only" else f"the {against}"
+    other = SECOND_MODEL.get(against, f"the {against}")
     named: dict[str, list[str]] = {}
     for name, each in evaluation["measures"].items():
         named.setdefault(str(each.get("verdict")), []).append(str(each.get("title", name)))
