@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,10 @@ from dpadapt._types import FloatArray
 
 from ..accounting.events import Relation
 from ..rows.errors import PrivacyError, StorageError
-from ..rows.kept import RowStore, Shelf, locked
+from ..rows.kept import RowStore, Shelf, in_one_piece, locked
 from ..rows.quiet import muted
 from ..rows.sources import BLOCK_ROWS, RowSource
 from .cleaning import RowMap
-from .foreseen import Foreseen
 from .hidden import Opaque, Part
 from .home import Home
 
@@ -31,6 +31,40 @@ ORDER_SLACK = 1e-3
 # What rounding can do to a mean, relative to the bound on one row's contribution.
 ROUNDING = 2 * (BLOCK_ROWS + 8) * float(np.finfo(np.float64).eps)
 MOST_ROWS = 1e20  # where their number is a secret: more than anybody has
+
+
+@dataclass
+class Foreseen:
+    """Sums that were said to come, and those that are done; public numbers.
+
+    Parameters
+    ----------
+    sums : int
+        In all; 0 if nobody has said how many. Then each of them is shown by itself.
+    done : int
+
+    Examples
+    --------
+    >>> course = Foreseen(sums=20, done=3)
+    >>> course.shown(50, 100)
+    (350, 2000)
+    >>> Foreseen(done=3).shown(50, 100)
+    (50, 100)
+    """
+
+    sums: int = 0
+    done: int = 0
+
+    def shown(self, rows: int, n_rows: int) -> tuple[int, int]:
+        """Rows that are done, so many of them of the present sum, and rows in all."""
+        if not self.sums:
+            return rows, n_rows
+        begun = self.done + (rows > 0)
+        return self.done * n_rows + rows, max(self.sums, begun) * n_rows
+
+    def end(self, n_rows: int) -> tuple[int, int]:
+        """The same when no sum is to come any more."""
+        return (max(self.sums, self.done) * n_rows,) * 2
 
 
 class Sample(Opaque):
@@ -289,7 +323,7 @@ class Sample(Opaque):
                 mine = self._mine(done + np.arange(size))
                 X, y = X[mine], None if y is None else y[mine]
                 known = None if known is None else known[mine]
-            yield _plain(X), None if y is None else _plain(y), known
+            yield in_one_piece(X), None if y is None else in_one_piece(y), known
             done += size
             self._tell(done)
 
@@ -298,9 +332,9 @@ class Sample(Opaque):
     ) -> CleanBlock:
         """A block in which rows that do not count are one public row."""
         if known is None:
-            return _plain(X), None if y is None else _plain(y), None
+            return in_one_piece(X), None if y is None else in_one_piece(y), None
         X, none = blanked(X, known, given), self._nobody(cleaning)
-        return _plain(X), None if y is None else np.where(known, y, _first(none)), known
+        return in_one_piece(X), None if y is None else np.where(known, y, _first(none)), known
 
     def _mine(self, places: NDArray[np.intp]) -> Known:
         """Which places are of this part."""
@@ -331,11 +365,6 @@ class Sample(Opaque):
 
 def _first(labels: FloatArray | None) -> float:
     return 0.0 if labels is None else float(labels[0])
-
-
-def _plain(X: FloatArray) -> FloatArray:
-    """The same in one piece of memory, so that it has the same layout when it comes from a file."""
-    return X if X.flags.forc else np.array(X, order="K")
 
 
 def blanked(X: FloatArray, known: Known, given: object) -> FloatArray:

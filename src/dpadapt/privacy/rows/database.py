@@ -20,12 +20,12 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from .errors import LET_THROUGH, PrivacyError
+from .quiet import Result
 from .streams import Passes, unheard
 
-_Result = TypeVar("_Result")
 _NARROW = ("date", "interval", "json", "jsonb", "time", "timestamp", "timestamptz", "timetz")
 _NO_TEXT: Any = object.__repr__  # tells an address
 _SHAPE = (
@@ -112,8 +112,8 @@ class SqlQuery:
         undo.callback(found.close)  # or the cursor would say, when it is deleted, that it was open
         return found
 
-    def _asked(self, wanted: str, which: str, read: Callable[[Any], _Result]) -> _Result:
-        def ask() -> _Result:
+    def _asked(self, wanted: str, which: str, read: Callable[[Any], Result]) -> Result:
+        def ask() -> Result:
             with ExitStack() as undo:
                 return read(self._run(wanted, which, undo))
 

@@ -228,8 +228,7 @@ class Shelf:
     def _written(self, array: Any) -> _Place:
         if self._file is None:
             self._file = self._store.file(max(1, math.ceil(self._needed - self._held)))
-        if not array.flags.forc:  # no piece of memory of its own
-            array = np.array(array, order="K")
+        array = in_one_piece(array)
         start = -(-self._size // _APART) * _APART
         _write(self._file, bytes(start - self._size))
         _write(self._file, array.ravel(order="K").view(np.uint8))
@@ -298,6 +297,17 @@ class Shelf:
             self._release()
 
 
+def in_one_piece(array: Any) -> Any:
+    """The same in one piece of memory, so that it has the same layout when it comes from a file.
+
+    Examples
+    --------
+    >>> in_one_piece(np.arange(6.0)[::2]).strides
+    (8,)
+    """
+    return array if array.flags.forc else np.array(array, order="K")
+
+
 def locked(array: Any) -> Any:
     """The same numbers in the same layout, which nobody can change through what is returned.
 
@@ -312,8 +322,7 @@ def locked(array: Any) -> Any:
     """
     if array is None:
         return None
-    if not array.flags.forc:  # no piece of memory of its own
-        array = np.array(array, order="K")
+    array = in_one_piece(array)
     memory = memoryview(array.ravel(order="K").view(np.uint8)).toreadonly()
     held = np.asarray(memory)  # numpy would look through a view of memory, and find the array
     return np.ndarray(array.shape, array.dtype, held, 0, array.strides)

@@ -230,8 +230,12 @@ class NamedRows(RowSource):
         return new
 
     def labels(self) -> FloatArray:
-        found = [y for _, y in self.blocks() if y is not None]
+        found = [y for _, y in self._labelled() if y is not None]
         return np.concatenate(found) if found else np.full(self.n_rows, np.nan)
+
+    def _labelled(self) -> Iterator[Block]:
+        """Blocks for the sake of their labels."""
+        return self.blocks()
 
     def _name(self, names: tuple[str, ...], label: str | None, what: str) -> None:
         """Say which columns there are."""
@@ -258,9 +262,8 @@ class BatchRows(NamedRows):
             label = None if self._label is None else arrow_cells(batch.column(self._label))
             yield ArrowBlock(batch, wanted), None if label is None else self._numbered(label)
 
-    def labels(self) -> FloatArray:
-        found = [y for _, y in self.blocks(()) if y is not None]
-        return np.concatenate(found) if found else np.full(self.n_rows, np.nan)
+    def _labelled(self) -> Iterator[Block]:
+        return self.blocks(())
 
     def batches(self) -> Iterator[Any]:
         """All rows and columns as record batches, which may differ in the types of columns."""

@@ -15,20 +15,19 @@ import hashlib
 import secrets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from .arrow import TEXTS
 from .errors import PrivacyError
-from .quiet import muted, withhold_errors
+from .quiet import Result, muted, withhold_errors
 
-_Result = TypeVar("_Result")
 Kinds = tuple[tuple[str, Any], ...]  # names and types of columns
 _KEY = secrets.token_bytes(32)  # of digests of blocks
 
 
-def unheard(ask: Callable[[], _Result]) -> _Result:
+def unheard(ask: Callable[[], Result]) -> Result:
     """Ask code of others for private rows; nothing of what it says is told.
 
     Examples
